@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reading a batch that came from outside: checks the header and walks the records. Nothing is trusted: lengths are
+ * checked, unknown kinds are skipped and counted by the caller, short records are refused.
+ */
+#pragma once
+
+#include "wire/cursor.h"
+#include "wire/record.h"
+
+struct batch {
+    struct batch_header header;
+    struct cursor records;
+    uint32_t records_left;
+};
+
+union record {
+    struct record_header header;
+#define RECORD(upper, lower, number, help) struct record_##lower lower;
+#include "wire/record.def"
+#undef RECORD
+};
+
+/* 0, or -EBADMSG when it is no batch of a version that we read. */
+int batch_read(struct batch *batch, const void *bytes, size_t length_bytes);
+
+/*
+ * The next record of a known kind, copied (the part that this version knows). Returns 1 with a record, 0 at the end,
+ * -EBADMSG when the rest of the batch is damaged. Unknown kinds are skipped and added to *unknown_count.
+ */
+int batch_next(struct batch *batch, union record *record, uint64_t *unknown_count);

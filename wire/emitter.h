@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One running agent's stream: packs records into batches, numbers them, sends them on a link and/or writes them to a
+ * capture file, and adds what every stream must have: hello, heartbeats, clock pairs and samples, changed counters, and
+ * a LOSS record for every batch that the link did not take. It never blocks. One thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/counter.h"
+#include "wire/record.h"
+
+struct emitter;
+
+struct emitter_options {
+    enum emitter_kind kind;
+    const char *instance;                 /* what it watches, for people; part of the stable emitter id */
+    const char *link_url;                 /* NULL = no link */
+    const char *clock_url;                /* NULL = no clock exchanges */
+    const char *key_file;                 /* NULL = none */
+    const char *record_path;              /* NULL = no capture file */
+    uint32_t window_ns;                   /* for hello */
+    int64_t clock_offset_ns;              /* emitter's own clock minus this process's CLOCK_MONOTONIC */
+    const struct counter_table *counters; /* sent when they changed; NULL = none */
+};
+
+int emitter_open(struct emitter **emitter, const struct emitter_options *options);
+
+/* The emitter's own clock now. */
+uint64_t emitter_now_ns(const struct emitter *emitter);
+
+/*
+ * Copies one record into the batch being filled; sends it when it is full. The caller fills everything but
+ * header.kind and header.length_bytes.
+ */
+void emitter_add(struct emitter *emitter, enum record_kind kind, void *record);
+
+/* Sends what is there: call when it should leave now (it does so itself every 50 ms from emitter_tick). */
+void emitter_flush(struct emitter *emitter);
+
+/*
+ * Call often (at least every 50 ms): heartbeat and counters every 100 ms, clock pair every second, clock exchange every
+ * 100 ms (every 10 ms in the first second), flush. Never waits.
+ */
+void emitter_tick(struct emitter *emitter);
+
+/* Sends the last heartbeat, waits up to 500 ms for the link, closes. Returns the first error of the capture file. */
+int emitter_close(struct emitter **emitter);

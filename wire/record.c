@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables that follow from record.def and operation.def. Invariant: a layout, once released, keeps its size and the
+ * offsets of its fields; what is asserted here is what peers of other versions rely on.
+ */
+#include "wire/record.h"
+
+#include <assert.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian and are copied as they are");
+static_assert(sizeof(struct batch_header) == 48, "batch header");
+static_assert(sizeof(struct record_hello) == 168, "hello");
+static_assert(sizeof(struct record_heartbeat) == 24, "heartbeat");
+static_assert(sizeof(struct record_clock_pair) == 40, "clock pair");
+static_assert(sizeof(struct record_clock_sample) == 48, "clock sample");
+static_assert(sizeof(struct record_counter) == 64, "counter");
+static_assert(sizeof(struct record_loss) == 40, "loss");
+static_assert(sizeof(struct record_port) == 64, "port");
+static_assert(sizeof(struct record_flow) == 72, "flow");
+static_assert(sizeof(struct record_message) == 40, "message");
+static_assert(sizeof(struct record_window) == 40, "window");
+static_assert(sizeof(struct record_flow_total) == 96, "flow total");
+static_assert(sizeof(struct record_trigger) == 32, "trigger");
+static_assert(sizeof(struct record_trigger_end) == 32, "trigger end");
+static_assert(sizeof(struct record_process) == 144, "process");
+static_assert(sizeof(struct record_communicator) == 88, "communicator");
+static_assert(sizeof(struct record_queue_pair) == 120, "queue pair");
+static_assert(sizeof(struct record_call) == 64, "call");
+static_assert(sizeof(struct record_rank_operation) == 136, "rank operation");
+
+const char *record_kind_name(uint16_t kind)
+{
+    switch (kind) {
+#define RECORD(upper, lower, number, help)                                                                             \
+    case number:                                                                                                       \
+        return #lower;
+#include "wire/record.def"
+#undef RECORD
+    default:
+        return NULL;
+    }
+}
+
+size_t record_kind_bytes(uint16_t kind)
+{
+    switch (kind) {
+#define RECORD(upper, lower, number, help)                                                                             \
+    case number:                                                                                                       \
+        return sizeof(struct record_##lower);
+#include "wire/record.def"
+#undef RECORD
+    default:
+        return 0;
+    }
+}
+
+uint32_t datatype_bytes(uint8_t datatype)
+{
+    /* ncclDataType_t: int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16 float8e4m3 float8e5m2 */
+    static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+    return datatype < sizeof sizes ? sizes[datatype] : 0;
+}
+
+const char *operation_name(uint8_t operation)
+{
+    switch (operation) {
+#define OPERATION(name, number, text, point_to_point)                                                                  \
+    case number:                                                                                                       \
+        return text;
+#include "wire/operation.def"
+#undef OPERATION
+    default:
+        return "Unknown";
+    }
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The records that the programs share, and the batch that carries them.
+ *
+ * Layout: little-endian, naturally aligned, no padding, sizes asserted in record.c. A batch is `struct batch_header`
+ * followed by records; each record starts with `struct record_header`, whose length lets a reader skip kinds that it
+ * does not know. A reader takes the known prefix of a longer record (fields are only ever appended) and refuses a
+ * shorter one.
+ *
+ * Times: `_ns`, unsigned, the emitter's own CLOCK_MONOTONIC (for the host side: the clock its probes use), 0 = unknown.
+ * Addresses: 16 bytes, a GID; IPv4 as ::ffff:a.b.c.d. Text: NUL-padded, not necessarily terminated.
+ * Identifiers (flow, process, communicator, queue_pair) count from 1 within one boot of one emitter; 0 = none.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BATCH_MAGIC       0x42535051u /* "QPSB" */
+#define BATCH_VERSION     1
+#define BATCH_BYTES_MAX   (256u * 1024u)
+#define ADDRESS_BYTES     16
+#define IDENTITY_BYTES    16
+#define DEVICE_NAME_BYTES 16
+
+enum emitter_kind {
+    EMITTER_NIC = 1,
+    EMITTER_HOST = 2,
+    EMITTER_NODE = 3,
+    EMITTER_COMMAND = 4,
+};
+
+enum record_kind {
+#define RECORD(upper, lower, number, help) RECORD_##upper = (number),
+#include "wire/record.def"
+#undef RECORD
+};
+
+struct batch_header {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t emitter_kind;
+    uint64_t emitter_id; /* stable for one agent on one machine */
+    uint64_t boot_id;    /* random at each start of the process */
+    uint64_t sequence;   /* counts batches from 0 within a boot, also those that could not be sent */
+    uint64_t sent_ns;
+    uint32_t records_count;
+    uint32_t records_bytes; /* all that follows this header */
+};
+
+struct record_header {
+    uint16_t kind;
+    uint16_t length_bytes; /* header included, a multiple of 8 */
+    uint32_t source;       /* kind-specific small field, see each record; 0 where unused */
+};
+
+struct record_hello {
+    struct record_header header;
+    uint64_t started_ns;
+    uint32_t pid;
+    uint32_t window_ns;      /* NIC side: window length; 0 elsewhere */
+    uint8_t kernel_boot[16]; /* the machine's boot id: emitters with the same one share CLOCK_REALTIME */
+    char host[64];
+    char version[32];
+    char instance[32]; /* what the emitter watches, for people */
+};
+
+enum heartbeat_flag {
+    HEARTBEAT_LAST = 1, /* the emitter ends in order: silence after this is no gap */
+};
+struct record_heartbeat {
+    struct record_header header;
+    uint64_t at_ns;
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+struct record_clock_pair {
+    struct record_header header;
+    uint64_t monotonic_ns;
+    uint64_t realtime_ns;
+    uint64_t tai_ns;
+    uint64_t bound_ns; /* the three were read within this time */
+};
+
+struct record_clock_sample {
+    struct record_header header;
+    uint64_t reference_boot; /* whose clock received_ns and replied_ns are: boot id of the answering correlator */
+    uint64_t sent_ns;        /* emitter's clock */
+    uint64_t received_ns;    /* reference clock */
+    uint64_t replied_ns;     /* reference clock */
+    uint64_t returned_ns;    /* emitter's clock */
+};
+
+struct record_counter { /* header.source: port number where the counter belongs to one, else 0 */
+    struct record_header header;
+    uint64_t at_ns;
+    uint64_t total;
+    char name[40];
+};
+
+enum loss_cause {
+    LOSS_LINK_FULL = 1,   /* batches dropped because the receiver did not take them */
+    LOSS_PORT_DROP = 2,   /* frames that the port or its driver dropped before we saw them */
+    LOSS_RING_FULL = 3,   /* probe events dropped in the kernel */
+    LOSS_TABLE_FULL = 4,  /* something new refused because a fixed table is full */
+    LOSS_OVERWRITTEN = 5, /* windows asked for, but no longer held */
+};
+struct record_loss { /* header.source: port number, else 0 */
+    struct record_header header;
+    uint64_t from_ns;
+    uint64_t to_ns;
+    uint64_t lost; /* frames, events, batches or windows, by cause; 0 = unknown number */
+    uint32_t cause;
+    uint32_t reserved;
+};
+
+struct record_port {
+    struct record_header header;
+    uint32_t port; /* counts from 1 */
+    uint32_t flags;
+    char name[32];
+    uint8_t address[ADDRESS_BYTES]; /* the port's own GID where it is known, else zeros */
+};
+
+enum vantage {
+    VANTAGE_MIDDLE = 0,
+    VANTAGE_TX = 1,
+    VANTAGE_RX = 2,
+};
+struct record_flow {
+    struct record_header header;
+    uint32_t flow;
+    uint32_t generation; /* rises when the same key is used by a new connection */
+    uint8_t source[ADDRESS_BYTES];
+    uint8_t destination[ADDRESS_BYTES];
+    uint32_t destination_qpn;
+    uint16_t udp_source_port;
+    uint8_t vantage;
+    uint8_t dscp;
+    uint32_t port;
+    uint32_t tunnel; /* VLAN or VNI; 0 = none */
+    uint64_t first_ns;
+};
+
+enum message_role {
+    ROLE_DATA = 1,
+    ROLE_CREDIT = 2,
+    ROLE_SIZE = 3,
+    ROLE_FLUSH = 4,
+    ROLE_OTHER = 5,
+};
+enum message_flag {
+    MESSAGE_IMMEDIATE = 1,     /* `immediate` is valid */
+    MESSAGE_INCOMPLETE = 2,    /* its first or last frame was not seen */
+    MESSAGE_RETRANSMITTED = 4, /* some of its frames had been seen before; they are not in payload_bytes */
+    MESSAGE_MERGED = 8,        /* a burst of several messages of one role */
+    MESSAGE_PLACED = 16,       /* `place` is valid */
+};
+struct record_message { /* header.source: the flow */
+    struct record_header header;
+    uint64_t first_ns;
+    uint32_t duration_ns; /* last frame minus first frame, saturates */
+    uint32_t payload_bytes;
+    uint32_t frames;
+    uint32_t immediate; /* as on the wire, read big-endian */
+    uint32_t place;     /* low 32 bits of RETH's virtual address: the slot of the buffer */
+    uint8_t role;
+    uint8_t opcode; /* BTH opcode of the last frame */
+    uint16_t flags;
+};
+
+struct record_window { /* header.source: the flow */
+    struct record_header header;
+    uint64_t index; /* the window is [index * window_ns, (index + 1) * window_ns) */
+    uint32_t first_offset_ns;
+    uint32_t last_offset_ns;
+    uint32_t frames; /* data, first time seen */
+    uint32_t wire_bytes;
+    uint32_t payload_bytes;
+    uint16_t retransmitted_frames;
+    uint16_t marked_frames; /* ECN-CE */
+};
+
+struct record_flow_total { /* header.source: the flow */
+    struct record_header header;
+    uint64_t at_ns;
+    uint64_t data_frames; /* request frames and READ responses, retransmissions included */
+    uint64_t wire_bytes;
+    uint64_t payload_bytes;
+    uint64_t messages;
+    uint32_t acks;
+    uint32_t naks;
+    uint32_t rnr_naks;
+    uint32_t cnps;
+    uint32_t marked_frames;
+    uint32_t repeated_frames;      /* PSN seen before */
+    uint32_t late_frames;          /* first seen with a PSN below the highest */
+    uint32_t retransmitted_frames; /* repeated, and late ones that a NAK explains */
+    uint64_t retransmitted_bytes;  /* payload of those */
+    uint64_t last_ns;
+};
+
+struct record_trigger { /* header.source: the trigger's number, chosen by the asker */
+    struct record_header header;
+    uint64_t from_ns; /* in the asked emitter's clock */
+    uint64_t to_ns;
+    uint32_t flow; /* 0 = all */
+    uint32_t reserved;
+};
+
+struct record_trigger_end { /* header.source: the trigger's number */
+    struct record_header header;
+    uint64_t from_ns; /* what was still held of the interval; from == to: nothing */
+    uint64_t to_ns;
+    uint64_t windows;
+};
+
+struct record_process {
+    struct record_header header;
+    uint32_t process;
+    uint32_t pid; /* in the initial pid namespace */
+    uint64_t started_ns;
+    uint64_t ended_ns; /* 0 while it lives */
+    char command[16];
+    char library[96]; /* the collective library's file as the process sees it */
+};
+
+enum communicator_flag {
+    COMMUNICATOR_LATE = 1, /* its creation was not seen */
+};
+struct record_communicator {
+    struct record_header header;
+    uint32_t communicator;
+    uint32_t process;
+    uint64_t pointer;                 /* ncclComm_t */
+    uint8_t identity[IDENTITY_BYTES]; /* the same on every rank, unique in the cluster; zeros = unknown */
+    int32_t ranks_count;
+    int32_t rank;    /* -1 = unknown */
+    uint32_t parent; /* communicator it was split from, 0 = none */
+    int32_t color;
+    int32_t key;
+    uint32_t flags;
+    uint64_t created_ns; /* entry of the creating call */
+    uint64_t ready_ns;   /* its return; 0 = not yet */
+    uint64_t destroyed_ns;
+};
+
+enum queue_pair_state {
+    QUEUE_PAIR_RESET = 0,
+    QUEUE_PAIR_INIT = 1,
+    QUEUE_PAIR_RTR = 2,
+    QUEUE_PAIR_RTS = 3,
+    QUEUE_PAIR_SQD = 4,
+    QUEUE_PAIR_SQE = 5,
+    QUEUE_PAIR_ERR = 6,
+};
+enum queue_pair_flag {
+    QUEUE_PAIR_FLUSH = 1,   /* connected to itself */
+    QUEUE_PAIR_FOREIGN = 2, /* made by a thread that serves no communicator */
+};
+struct record_queue_pair {
+    struct record_header header;
+    uint32_t queue_pair; /* a QPN used again is a new queue pair */
+    uint32_t process;
+    uint32_t communicator; /* 0 = none known */
+    uint32_t qpn;
+    uint32_t remote_qpn;
+    uint32_t flags;
+    uint8_t address[ADDRESS_BYTES];
+    uint8_t remote_address[ADDRESS_BYTES];
+    char device[DEVICE_NAME_BYTES];
+    uint8_t port;
+    uint8_t state;
+    uint8_t type; /* enum ibv_qp_type */
+    uint8_t traffic_class;
+    uint32_t creator_tid;
+    uint64_t connection; /* send completion queue: the same for the QPs of one connection */
+    uint64_t created_ns;
+    uint64_t ready_ns; /* RTS, or RTR of a receiver */
+    uint64_t destroyed_ns;
+};
+
+enum call_flag {
+    CALL_GROUPED = 1,
+    CALL_AFTER_LOSS = 2, /* probe events were lost before it: `sequence` may be too low */
+};
+struct record_call { /* header.source: the communicator */
+    struct record_header header;
+    uint64_t
+        sequence;   /* collectives: n-th on the communicator, from 0; point-to-point: n-th of its pair and direction */
+    uint64_t count; /* elements, as given */
+    uint64_t entered_ns;
+    uint64_t enqueued_ns; /* the call, or the outermost group end */
+    uint64_t stream;
+    int32_t peer; /* peer or root, -1 = none */
+    uint32_t tid;
+    uint32_t group;    /* counts groups of a process; calls of one group share it; 0 = not grouped */
+    uint8_t operation; /* enum operation_kind */
+    uint8_t datatype;  /* ncclDataType_t */
+    uint8_t reduction; /* ncclRedOp_t, 255 = none */
+    uint8_t flags;
+};
+
+enum operation_kind {
+#define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
+#include "wire/operation.def"
+#undef OPERATION
+};
+
+enum rank_operation_flag {
+    RANK_OPERATION_INCOMPLETE = 1,
+    RANK_OPERATION_NO_WIRE = 2,
+    RANK_OPERATION_UNKNOWN_ALGORITHM = 4,
+};
+struct record_rank_operation { /* times in the reference clock */
+    struct record_header header;
+    uint8_t communicator[IDENTITY_BYTES];
+    uint64_t sequence;
+    int32_t rank;
+    int32_t ranks_count;
+    int32_t peer;
+    uint8_t operation;
+    uint8_t datatype;
+    uint16_t flags;
+    uint64_t buffer_bytes; /* count x element size */
+    uint64_t expected_bytes;
+    uint64_t observed_bytes;
+    uint64_t enqueued_ns;
+    uint64_t host_ready_ns; /* 0 = unknown */
+    uint64_t gpu_ready_ns;  /* 0 = unknown */
+    uint64_t first_data_ns;
+    uint64_t last_data_ns;
+    uint64_t active_ns;
+    uint64_t bound_ns; /* of all times above against the reference clock */
+    uint32_t retransmitted_frames;
+    uint32_t marked_frames;
+};
+
+/* The name of a kind, or NULL when it is not known. */
+const char *record_kind_name(uint16_t kind);
+
+/* The size that this version gives to a kind, or 0 when it is not known. */
+size_t record_kind_bytes(uint16_t kind);
+
+/* The element size in bytes of an ncclDataType_t, or 0 when it is not known. */
+uint32_t datatype_bytes(uint8_t datatype);
+
+/* The name of an operation as people write it ("AllReduce"), or "Unknown". */
+const char *operation_name(uint8_t operation);
