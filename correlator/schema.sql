@@ -1,0 +1,280 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- The store of qpscope-correlator. One database holds one job as far as it was seen.
+--
+-- Times are integer nanoseconds of the reference clock (the correlator's CLOCK_MONOTONIC); `meta` pairs it with
+-- CLOCK_REALTIME. A time that is not known is NULL, never 0. Addresses are text ("10.0.0.1", "fe80::1"), QPNs integers,
+-- identities hexadecimal text. `rank` without another word is the job's rank: the rank in the job's largest
+-- communicator. Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, ...
+    value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE emitter (
+    id              INTEGER PRIMARY KEY,
+    kind            TEXT NOT NULL, -- nic, host, node
+    emitter_id      TEXT NOT NULL,
+    boot_id         TEXT NOT NULL,
+    host            TEXT NOT NULL,
+    instance        TEXT NOT NULL,
+    version         TEXT NOT NULL,
+    pid             INTEGER NOT NULL,
+    window_ns       INTEGER NOT NULL,
+    started_ns      INTEGER,
+    last_ns         INTEGER,            -- last time it was heard of
+    ended           INTEGER NOT NULL,   -- 1: it said that it ends
+    batches         INTEGER NOT NULL,
+    records_unknown INTEGER NOT NULL,
+    clock_offset_ns INTEGER,            -- reference minus emitter, at the middle of its life; NULL: not known
+    clock_bound_ns  INTEGER,            -- largest error of a mapped time
+    clock_drift_ppb INTEGER,
+    clock_samples   INTEGER NOT NULL,
+    clock_source    TEXT NOT NULL       -- exchange, realtime, none
+) STRICT;
+
+CREATE TABLE gap ( -- what was not heard or not seen, and when
+    id      INTEGER PRIMARY KEY,
+    emitter INTEGER NOT NULL REFERENCES emitter(id),
+    from_ns INTEGER NOT NULL,
+    to_ns   INTEGER NOT NULL,
+    cause   TEXT NOT NULL,     -- batches lost, link full, port drop, ring full, table full, overwritten, silent, restarted
+    lost    INTEGER NOT NULL,  -- batches, frames or events by cause; 0: number not known
+    port    INTEGER            -- port number where it concerns one
+) STRICT;
+
+CREATE TABLE counter (
+    emitter INTEGER NOT NULL REFERENCES emitter(id),
+    port    INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    total   INTEGER NOT NULL,
+    PRIMARY KEY (emitter, port, name)
+) STRICT;
+
+CREATE TABLE port (
+    id      INTEGER PRIMARY KEY,
+    emitter INTEGER NOT NULL REFERENCES emitter(id),
+    number  INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    address TEXT
+) STRICT;
+
+CREATE TABLE process (
+    id         INTEGER PRIMARY KEY,
+    emitter    INTEGER NOT NULL REFERENCES emitter(id),
+    pid        INTEGER NOT NULL,
+    command    TEXT NOT NULL,
+    library    TEXT NOT NULL,
+    started_ns INTEGER,
+    ended_ns   INTEGER
+) STRICT;
+
+CREATE TABLE communicator (
+    id          INTEGER PRIMARY KEY, -- numbered by the time it was first made, then by identity
+    identity    TEXT NOT NULL UNIQUE,
+    ranks_count INTEGER NOT NULL,
+    ranks_seen  INTEGER NOT NULL,
+    created_ns  INTEGER,
+    destroyed_ns INTEGER
+) STRICT;
+
+CREATE TABLE member ( -- one rank of one communicator
+    id                INTEGER PRIMARY KEY,
+    communicator      INTEGER NOT NULL REFERENCES communicator(id),
+    communicator_rank INTEGER,          -- NULL: not known
+    rank              INTEGER,          -- the job's rank
+    process           INTEGER NOT NULL REFERENCES process(id),
+    pointer           TEXT NOT NULL,    -- ncclComm_t in its process
+    created_ns        INTEGER,
+    ready_ns          INTEGER,
+    destroyed_ns      INTEGER,
+    late              INTEGER NOT NULL  -- 1: its creation was not seen
+) STRICT;
+
+CREATE TABLE queue_pair (
+    id             INTEGER PRIMARY KEY,
+    process        INTEGER NOT NULL REFERENCES process(id),
+    member         INTEGER REFERENCES member(id), -- owner; NULL: unattributed
+    rank           INTEGER,                       -- owner's job rank
+    peer           INTEGER REFERENCES queue_pair(id),
+    peer_rank      INTEGER,
+    role           TEXT NOT NULL, -- sender, receiver, unused, flush, foreign, unknown
+    device         TEXT NOT NULL,
+    port           INTEGER NOT NULL,
+    qpn            INTEGER NOT NULL,
+    address        TEXT,
+    remote_qpn     INTEGER,
+    remote_address TEXT,
+    state          TEXT NOT NULL, -- RESET, INIT, RTR, RTS, SQD, SQE, ERR, DESTROYED
+    connection     TEXT NOT NULL,
+    created_ns     INTEGER,
+    ready_ns       INTEGER,
+    destroyed_ns   INTEGER
+) STRICT;
+
+CREATE TABLE flow (
+    id                   INTEGER PRIMARY KEY,
+    emitter              INTEGER NOT NULL REFERENCES emitter(id),
+    port                 INTEGER NOT NULL REFERENCES port(id),
+    vantage              TEXT NOT NULL, -- tx, rx, middle
+    source               TEXT NOT NULL,
+    destination          TEXT NOT NULL,
+    destination_qpn      INTEGER NOT NULL,
+    udp_source_port      INTEGER NOT NULL,
+    generation           INTEGER NOT NULL,
+    queue_pair           INTEGER REFERENCES queue_pair(id),   -- the sending end; NULL: unattributed
+    communicator         INTEGER REFERENCES communicator(id),
+    source_rank          INTEGER,
+    destination_rank     INTEGER,
+    first_ns             INTEGER,
+    last_ns              INTEGER,
+    data_frames          INTEGER NOT NULL,
+    wire_bytes           INTEGER NOT NULL,
+    payload_bytes        INTEGER NOT NULL,
+    messages             INTEGER NOT NULL,
+    acks                 INTEGER NOT NULL,
+    naks                 INTEGER NOT NULL,
+    rnr_naks             INTEGER NOT NULL,
+    cnps                 INTEGER NOT NULL,
+    marked_frames        INTEGER NOT NULL,
+    repeated_frames      INTEGER NOT NULL,
+    late_frames          INTEGER NOT NULL,
+    retransmitted_frames INTEGER NOT NULL,
+    retransmitted_bytes  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE step (
+    id           INTEGER PRIMARY KEY, -- counts from 0
+    start_ns     INTEGER NOT NULL,    -- earliest start of a rank
+    end_ns       INTEGER NOT NULL,    -- latest end of a rank
+    duration_ns  INTEGER NOT NULL,    -- median over ranks of rank_step.duration_ns
+    bound_ns     INTEGER NOT NULL,    -- error bound of duration_ns
+    operations   INTEGER NOT NULL,
+    incomplete   INTEGER NOT NULL,    -- operations of it that are incomplete
+    partial      INTEGER NOT NULL,    -- 1: its start was not seen (first step of what was seen)
+    slowest_rank INTEGER,             -- who was latest in it, in the operation where it was latest
+    late_ns      INTEGER,             -- by how much
+    late_bound_ns INTEGER,
+    late_operation INTEGER            -- the operation where it was latest
+) STRICT;
+
+CREATE TABLE rank_step (
+    step        INTEGER NOT NULL REFERENCES step(id),
+    rank        INTEGER NOT NULL,
+    start_ns    INTEGER NOT NULL, -- end of the last operation of the step before; of the first step: its first enqueue
+    end_ns      INTEGER NOT NULL, -- last wire activity of its last operation
+    duration_ns INTEGER NOT NULL,
+    late_ns     INTEGER,          -- largest lateness of this rank in the step
+    PRIMARY KEY (step, rank)
+) STRICT;
+
+CREATE TABLE operation (
+    id            INTEGER PRIMARY KEY, -- in order of first enqueue
+    communicator  INTEGER NOT NULL REFERENCES communicator(id),
+    kind          TEXT NOT NULL,    -- AllReduce, ..., SendRecv for a group of point-to-point calls
+    sequence      INTEGER NOT NULL, -- collectives: n-th on the communicator; SendRecv: n-th group
+    step          INTEGER REFERENCES step(id),
+    place         INTEGER,          -- n-th operation of the step
+    buffer_bytes  INTEGER NOT NULL,
+    algorithm     TEXT NOT NULL,    -- ring, tree, point-to-point, unknown
+    ranks_seen    INTEGER NOT NULL,
+    start_ns      INTEGER NOT NULL, -- first enqueue
+    last_arrival_ns INTEGER,
+    end_ns        INTEGER,
+    status        TEXT NOT NULL     -- complete, incomplete, no wire, unknown algorithm
+) STRICT;
+
+CREATE TABLE rank_operation ( -- what one rank did in one operation: the record that goes from node to job stage
+    id                   INTEGER PRIMARY KEY,
+    operation            INTEGER NOT NULL REFERENCES operation(id),
+    member               INTEGER NOT NULL REFERENCES member(id),
+    rank                 INTEGER,
+    enqueued_ns          INTEGER,
+    host_ready_ns        INTEGER, -- first credit that it gave
+    gpu_ready_ns         INTEGER, -- first data that it sent while it held credit
+    gpu_ready_known      INTEGER NOT NULL, -- 0: it was ready no later than gpu_ready_ns (or that is NULL)
+    arrival_ns           INTEGER,
+    arrival_of           TEXT,    -- host, gpu, enqueue: what arrival_ns rests on
+    late_ns              INTEGER, -- arrival minus the median arrival of the other ranks
+    first_data_ns        INTEGER,
+    last_data_ns         INTEGER,
+    end_ns               INTEGER, -- last data sent or received
+    active_ns            INTEGER NOT NULL,
+    expected_bytes       INTEGER, -- payload to send; NULL: not known
+    observed_bytes       INTEGER NOT NULL,
+    retransmitted_frames INTEGER NOT NULL,
+    marked_frames        INTEGER NOT NULL,
+    status               TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE call (
+    id             INTEGER PRIMARY KEY,
+    member         INTEGER NOT NULL REFERENCES member(id),
+    rank_operation INTEGER REFERENCES rank_operation(id),
+    sequence       INTEGER NOT NULL,
+    kind           TEXT NOT NULL,
+    count          INTEGER NOT NULL,
+    datatype       INTEGER NOT NULL,
+    reduction      INTEGER,
+    peer           INTEGER,
+    entered_ns     INTEGER NOT NULL,
+    enqueued_ns    INTEGER,
+    stream         TEXT NOT NULL,
+    tid            INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE message (
+    id             INTEGER PRIMARY KEY,
+    flow           INTEGER NOT NULL REFERENCES flow(id),
+    rank_operation INTEGER REFERENCES rank_operation(id), -- of the sender; NULL: belongs to none that is known
+    role           TEXT NOT NULL, -- data, credit, size, flush, other
+    first_ns       INTEGER NOT NULL,
+    last_ns        INTEGER NOT NULL,
+    payload_bytes  INTEGER NOT NULL,
+    frames         INTEGER NOT NULL,
+    immediate      INTEGER,
+    flags          INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE traffic_window ( -- windows that were asked for
+    flow                 INTEGER NOT NULL REFERENCES flow(id),
+    start_ns             INTEGER NOT NULL,
+    length_ns            INTEGER NOT NULL,
+    frames               INTEGER NOT NULL,
+    wire_bytes           INTEGER NOT NULL,
+    payload_bytes        INTEGER NOT NULL,
+    retransmitted_frames INTEGER NOT NULL,
+    marked_frames        INTEGER NOT NULL,
+    PRIMARY KEY (flow, start_ns)
+) STRICT;
+
+CREATE TABLE verdict (
+    id         INTEGER PRIMARY KEY,
+    step       INTEGER NOT NULL REFERENCES step(id),
+    class      TEXT NOT NULL, -- host late, gpu late, network slow
+    rank       INTEGER,       -- the late rank; for a link its sending rank
+    peer_rank  INTEGER,       -- for a link its receiving rank
+    device     TEXT,          -- for a link the device at the slow port, as "rxe1/1"
+    operation  INTEGER NOT NULL REFERENCES operation(id),
+    size_ns    INTEGER NOT NULL,
+    bound_ns   INTEGER NOT NULL, -- error bound of size_ns from the clocks
+    confidence REAL NOT NULL,    -- 0 to 1
+    evidence   TEXT NOT NULL     -- in words, with numbers
+) STRICT;
+
+CREATE INDEX message_by_flow ON message(flow, first_ns);
+CREATE INDEX message_by_operation ON message(rank_operation);
+CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
+CREATE INDEX operation_by_step ON operation(step, place);
+
+CREATE VIEW named_flow AS
+SELECT flow.id, flow.source_rank, flow.destination_rank, communicator.identity AS communicator, flow.vantage,
+       port.name AS port, flow.source, flow.destination, flow.destination_qpn, flow.payload_bytes, flow.data_frames,
+       flow.retransmitted_frames, flow.marked_frames, flow.cnps
+FROM flow JOIN port ON port.id = flow.port LEFT JOIN communicator ON communicator.id = flow.communicator;
+
+CREATE VIEW late_rank AS
+SELECT operation.step, operation.place, operation.kind, rank_operation.rank, rank_operation.late_ns / 1000.0 AS late_us,
+       rank_operation.arrival_of, rank_operation.status
+FROM rank_operation JOIN operation ON operation.id = rank_operation.operation
+WHERE rank_operation.late_ns IS NOT NULL ORDER BY rank_operation.late_ns DESC;
