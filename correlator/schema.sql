@@ -6,6 +6,9 @@
 -- identities hexadecimal text. `rank` without another word is the job's rank: the rank in the job's largest
 -- communicator. Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
 
+PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other SQLite file
+PRAGMA user_version = 1;            -- rises with every change that an older reader would misread
+
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, ...
     value TEXT NOT NULL
