@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Installs what is missing, builds, runs every test. The last line is "N passed, N failed" (", N skipped" where a test
+# names what it lacks); exit code 0 when none failed.
+#
+#   tests/run.sh              everything
+#   tests/run.sh --no-lab     without the lab (no guest is booted): what a developer runs every few minutes
+#   tests/run.sh --keep DIR   keeps the lab's output there
+set -uo pipefail
+top=$(dirname "$(dirname "$(realpath "$0")")")
+cd "$top" || exit 1
+
+usage() {
+    sed -n '3,9s/^# \{0,1\}//p' "$0"
+}
+lab=1 keep=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --no-lab) lab=0 ;;
+    --keep) keep=$(realpath -m "$2") && shift ;;
+    -h | --help) usage && exit 0 ;;
+    *) echo "run.sh: unknown option '$1'; see --help" >&2 && exit 2 ;;
+    esac
+    shift
+done
+
+passed=0 failed=0 skipped=0 began=$(date +%s)
+say() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+finish() {
+    say "done"
+    line="$passed passed, $failed failed"
+    [ "$skipped" = 0 ] || line="$line, $skipped skipped"
+    echo "$line"
+    [ "$failed" = 0 ]
+    exit
+}
+stop() { # a stage that everything after it needs
+    echo "not ok - $*"
+    failed=$((failed + 1))
+    finish
+}
+count() { # adds the TAP lines of a file to the totals
+    passed=$((passed + $(grep -cE '^ok ' "$1") - $(grep -ciE '^ok .*# skip' "$1")))
+    skipped=$((skipped + $(grep -ciE '^ok .*# skip' "$1")))
+    failed=$((failed + $(grep -cE '^not ok ' "$1")))
+}
+tap() { # tap NAME COMMAND...: a command that prints TAP; it must end with 0 and print at least one line
+    local log rc
+    log=$(mktemp)
+    "${@:2}" 2>&1 | tee "$log"
+    rc=${PIPESTATUS[0]}
+    count "$log"
+    if [ "$rc" != 0 ] && ! grep -q '^not ok ' "$log"; then
+        echo "not ok - $1 ended with $rc" | tee "$log.end" && count "$log.end"
+    fi
+    grep -qE '^(not )?ok ' "$log" || stop "$1 ran no test"
+    rm -f "$log" "$log.end"
+}
+meson_tests() { # meson_tests BUILD [MESON TEST ARGUMENTS...]
+    meson test -C "$1" --no-rebuild --print-errorlogs "${@:2}"
+    tests/meson_tap.py "$1/meson-logs/testlog.json" >"$1/tap.log" || stop "no test log in $1"
+    grep '^not ok' "$1/tap.log"
+    grep -i '# skip' "$1/tap.log"
+    count "$1/tap.log"
+}
+build() { # build DIRECTORY [MESON SETUP ARGUMENTS...]
+    if [ -f "$1/build.ninja" ]; then
+        meson configure "$1" "${@:2}" >/dev/null
+    else
+        meson setup "$1" "${@:2}"
+    fi && ninja -C "$1"
+}
+
+say "packages"
+deploy/install.sh || stop "packages are missing"
+say "build"
+build build || stop "the build failed"
+say "tests"
+meson_tests build
+say "the same with AddressSanitizer and UndefinedBehaviorSanitizer"
+build build-sanitize -Db_sanitize=address,undefined -Db_lundef=false -Dlab=disabled || stop "the build with sanitizers failed"
+meson_tests build-sanitize --suite sanitize
+say "the build without DPDK"
+if build build-without -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled; then
+    echo "ok - builds without DPDK and without BPF" >build-without/tap.log
+else
+    echo "not ok - builds without DPDK and without BPF" >build-without/tap.log
+fi
+count build-without/tap.log
+if [ "$lab" = 1 ]; then
+    say "lab: real RCCL over soft-RoCE in a guest"
+    tap "lab" tests/lab/check.sh ${keep:+--out "$keep"}
+fi
+finish
