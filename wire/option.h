@@ -54,9 +54,10 @@ enum option_result {
 };
 
 /*
- * Fills `values` (preset with the defaults by the caller). Options and positionals may be mixed; "--" ends options.
- * On success *positionals points into argv and *positionals_count says how many there are.
- * Returns OPTION_RESULT_RUN, OPTION_RESULT_DONE, or -EINVAL after naming the bad option on stderr (exit code 2).
+ * argv[0] is the program's (or subcommand's) own word and is not looked at.
+ * Fills `values` (preset with the defaults by the caller; --help shows them). Options and positionals may be mixed;
+ * "--" ends options. On success *positionals points into argv and *positionals_count says how many there are. Returns
+ * OPTION_RESULT_RUN, OPTION_RESULT_DONE, or -EINVAL after naming the bad option on stderr (exit code 2).
  */
 int option_parse(const struct option_program *program, int argc, char **argv, void *values, char ***positionals,
                  size_t *positionals_count);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Walks a batch. Invariant: every byte that is handed on was inside the bytes given, and a record of a known kind is
+ * complete as far as this version knows it; what a newer version appended is left out.
+ */
+#include "wire/batch.h"
+
+#include <errno.h>
+
+int batch_read(struct batch *batch, const void *bytes, size_t length_bytes)
+{
+    struct batch_header header;
+    struct cursor cursor;
+
+    cursor_init(&cursor, bytes, length_bytes);
+    if (!cursor_copy(&cursor, &header, sizeof header))
+        return -EBADMSG;
+    if (header.magic != BATCH_MAGIC || header.version != BATCH_VERSION || header.records_bytes != cursor_left(&cursor))
+        return -EBADMSG;
+    batch->header = header;
+    batch->records = cursor;
+    batch->records_left = header.records_count;
+    return 0;
+}
+
+/* Takes one record off the batch: its header, and where its bytes (header included) are. */
+static const uint8_t *take_record(struct batch *batch, struct record_header *header)
+{
+    const uint8_t *start = batch->records.at;
+
+    if (!cursor_copy(&batch->records, header, sizeof *header))
+        return NULL;
+    if (header->length_bytes < sizeof *header || header->length_bytes % 8 != 0)
+        return NULL;
+    return cursor_skip(&batch->records, header->length_bytes - sizeof *header) ? start : NULL;
+}
+
+int batch_next(struct batch *batch, union record *record, uint64_t *unknown_count)
+{
+    while (batch->records_left > 0) {
+        struct record_header header;
+        const uint8_t *bytes = take_record(batch, &header);
+        if (bytes == NULL)
+            return -EBADMSG;
+        batch->records_left--;
+        size_t known_bytes = record_kind_bytes(header.kind);
+        if (known_bytes == 0) {
+            (*unknown_count)++;
+            continue;
+        }
+        if (header.length_bytes < known_bytes)
+            return -EBADMSG;
+        memcpy(record, bytes, known_bytes);
+        return 1;
+    }
+    return cursor_left(&batch->records) == 0 ? 0 : -EBADMSG;
+}
