@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Boots the lab's guest: this machine's own root file system, read-only, under a memory overlay; the folder OUT as
+# /lab-host. Runs tests/lab/inside.sh there and powers off. KVM when it works, plain emulation otherwise.
+# usage: guest.sh OUT TIMEOUT_S
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lab/cache.sh
+. "$here/cache.sh"
+[ $# = 2 ] || lab_die "usage: guest.sh OUT TIMEOUT_S" "" 2
+out=$(realpath "$1") timeout_s=$2
+kernel=$(ls "$lab_kernel_tree"/boot/vmlinuz-*)
+modules=$lab_kernel_tree/lib/modules/$(lab_kernel_version)/kernel
+# In the order of need.
+early=(drivers/virtio/{virtio_ring,virtio,virtio_pci_modern_dev,virtio_pci_legacy_dev,virtio_pci}
+    net/9p/{9pnet,9pnet_virtio} fs/{netfs/netfs,fscache/fscache,9p/9p,overlayfs/overlay})
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+initrd_make() {
+    local tree=$work/tree module
+    mkdir -p "$tree"/{bin,modules,root,proc,sys,dev}
+    cp "$(command -v busybox)" "$tree/bin/busybox"
+    install -m 755 "$here/init" "$tree/init"
+    for module in "${early[@]}"; do
+        cp "$modules/$module.ko" "$tree/modules/"
+        echo "${module##*/}.ko"
+    done > "$tree/modules/order"
+    (cd "$tree" && find . | cpio -o -H newc --quiet) > "$work/initrd"
+}
+
+# KVM may be there and still hang: it gets three seconds to boot the probe, once a boot of this machine.
+accelerator_choose() {
+    local known
+    known=$lab_cache/accelerator-$(cat /proc/sys/kernel/random/boot_id)
+    if [ ! -e "$known" ]; then
+        echo tcg,thread=multi > "$known"
+        if [ -w /dev/kvm ] && timeout -k 1 3 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nographic -no-reboot -nic none \
+            -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 rdinit=/init lab_probe" \
+            < /dev/null 2>&1 | grep -q 'lab: probe alive'; then
+            echo kvm > "$known"
+        fi
+    fi
+    cat "$known"
+}
+
+share() {
+    echo "-virtfs local,path=$1,mount_tag=$2,security_model=none,multidevs=remap${3:-}"
+}
+
+initrd_make
+accelerator=$(accelerator_choose)
+lab_say "guest starts (kernel $(lab_kernel_version), $accelerator)"
+begun=$SECONDS
+# shellcheck disable=SC2046
+timeout -k 5 "$timeout_s" qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 4096 -nographic -no-reboot -nic none \
+    -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 panic=-1 quiet rdinit=/init lab_inside=$here/inside.sh" \
+    $(share / machine ,readonly=on) $(share "$out" out) < /dev/null 2>&1 |
+    sed -u 's/\r$//' | tee "$out/console.log" | grep --line-buffered -o 'lab: .*' >&2 || true
+lab_say "guest ended after $((SECONDS - begun)) s"
+if [ ! -e "$out/.lab/status" ]; then
+    lab_die "the guest did not come to its end (time limit $timeout_s s)" \
+        "look at the last lines of $out/console.log and at the logs in $out; --timeout gives it more time"
+fi
+exit "$(cat "$out/.lab/status")"

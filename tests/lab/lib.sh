@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What plans and hooks may call, inside the guest. A plan calls job_run; a hook finds LAB_OUT (the job's folder, which
+# comes back), LAB_BUILD (the Meson build folder), LAB_RANKS, LAB_FAR_<r>, LAB_NEAR_<r> (interfaces), LAB_ADDRESS_<r>.
+
+LAB_BUILD=$lab_build
+
+# Sleeps without a fork, which costs 67 ms under emulation.
+lab_nap() { # SECONDS
+    [ -n "${lab_nap_fd:-}" ] || {
+        mkfifo "$lab_dir/nap"
+        exec {lab_nap_fd}<> "$lab_dir/nap"
+    }
+    read -r -t "$1" -u "$lab_nap_fd" || true
+}
+
+lab_uptime() {
+    local uptime
+    read -r uptime _ < /proc/uptime
+    echo "$uptime"
+}
+
+# in_other_time COMMAND...: with a monotonic clock that is 7 s ahead
+in_other_time() {
+    unshare --time --fork --monotonic 7 --boottime 7 -- "$@"
+}
+
+hooks_call() { # FUNCTION JOB
+    local script
+    for script in "${lab_hooks[@]}"; do
+        unset -f before_job during_job after_job
+        # shellcheck source=/dev/null
+        . "$script"
+        if declare -F "$1" > /dev/null; then "$1" "$2"; fi
+    done
+}
+
+# foreign_traffic A B: an ib_write_bw from rank A's device to rank B's, which are no part of the job; returns when it
+# is over. Its own output, with the QPNs, is foreign-server.log and foreign-client.log.
+foreign_traffic() {
+    local address=LAB_ADDRESS_$2 count=${3:-300} server
+    ib_write_bw -d "rxe$2" -x 1 -s 65536 -n "$count" -u 20 -p 18515 --report_gbits > "$LAB_OUT/foreign-server.log" 2>&1 &
+    server=$!
+    lab_nap 1
+    ib_write_bw -d "rxe$1" -x 1 -s 65536 -n "$count" -u 20 -p 18515 --report_gbits "${!address}" \
+        > "$LAB_OUT/foreign-client.log" 2>&1 || lab_say "foreign traffic failed: see foreign-client.log"
+    wait "$server"
+}
+
+job_defaults() {
+    job_ranks=4 job_steps=12 job_fault=none job_rank=1 job_delay=100 job_first_step=4 job_seed=1 job_channels=2
+    job_two_in_one='' job_gdr='' job_qps=1 job_algorithm=Ring job_protocol=Simple job_library='' job_foreign=''
+    job_tracer=1 job_pcap='' job_train='' job_limit_s=240
+}
+
+job_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --two-in-one) job_two_in_one=1 && shift && continue ;;
+        --gdr) job_gdr=1 && shift && continue ;;
+        --no-tracer) job_tracer='' && shift && continue ;;
+        --pcap) job_pcap=1 && shift && continue ;;
+        --ranks) job_ranks=$2 ;;
+        --steps) job_steps=$2 ;;
+        --fault) job_fault=$2 ;;
+        --rank) job_rank=$2 ;;
+        --delay) job_delay=$2 ;;
+        --first-step) job_first_step=$2 ;;
+        --seed) job_seed=$2 ;;
+        --channels) job_channels=$2 ;;
+        --qps) job_qps=$2 ;;
+        --algorithm) job_algorithm=$2 ;;
+        --protocol) job_protocol=$2 ;;
+        --library-name) job_library=$2 ;;
+        --foreign) job_foreign=$2 ;;
+        --train) job_train=$2 ;;
+        --limit) job_limit_s=$2 ;;
+        *) lab_say "job_run: unknown option $1" && return 1 ;;
+        esac
+        shift 2
+    done
+}
+
+# What RCCL needs to know: only soft-RoCE, the IPv4 GID, a patient time-out, and each rank a host of its own.
+job_environment() {
+    export LD_LIBRARY_PATH=/lab/build NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_NET=IB NCCL_SOCKET_IFNAME=lo
+    export NCCL_IB_GID_INDEX=1 NCCL_IB_TIMEOUT=20 NCCL_IB_RETRY_CNT=7 NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
+    export NCCL_MIN_NCHANNELS=$job_channels NCCL_MAX_NCHANNELS=$job_channels NCCL_MAX_P2P_NCHANNELS=$job_channels
+    export NCCL_IB_QPS_PER_CONNECTION=$job_qps NCCL_ALGO=$job_algorithm NCCL_PROTO=$job_protocol
+    [ "$job_algorithm" != auto ] || unset NCCL_ALGO
+    [ "$job_protocol" != auto ] || unset NCCL_PROTO
+    unset NCCL_NET_GDR_LEVEL
+    [ -z "$job_gdr" ] || gdr_enable
+}
+
+# RCCL believes in GPU-direct when it finds this file.
+gdr_enable() {
+    export NCCL_NET_GDR_LEVEL=SYS
+    [ ! -e /sys/kernel/mm/memory_peers/amdkfd/version ] || return 0
+    mount -t tmpfs tmpfs /sys/kernel/mm
+    mkdir -p /sys/kernel/mm/memory_peers/amdkfd
+    echo 1 > /sys/kernel/mm/memory_peers/amdkfd/version
+    mount --bind /sys/kernel/mm "$lab_job_tree/sys/kernel/mm"
+}
+
+job_library_place() {
+    job_library_path=librccl.so.1
+    [ -n "$job_library" ] || return 0
+    job_library_path=/lab/library/$job_library
+    [ -e "$lab_dir/library/$job_library" ] ||
+        cp "$(readlink -f "$lab_job_tree"/usr/lib/*/librccl.so.1)" "$lab_dir/library/$job_library"
+}
+
+# rank_start FIRST COUNT: one process of the job, with COUNT ranks
+rank_start() {
+    local r=$1 devices="=rxe$1" preload='' arguments=()
+    [ "$2" = 1 ] || devices="=rxe$1,rxe$(($1 + 1))"
+    [ -z "$job_tracer" ] || preload=/lab/build/libtracer.so
+    arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --steps "$job_steps" --seed "$job_seed" --meet /lab/meet
+        --library "$job_library_path" --wait-release --link-fifo /lab/meet/tc --link-name "ve$job_rank"
+        --fault "$job_fault" --fault-rank "$job_rank" --fault-delay-ms "$job_delay" --fault-first-step "$job_first_step")
+    # shellcheck disable=SC2086
+    NCCL_HOSTID=host$r NCCL_IB_HCA=$devices STANDIN_DEVICES=$2 LAB_TRUTH=/lab/out/$job_name/truth$r.jsonl \
+        chroot "$lab_job_tree" /usr/bin/env ${preload:+LD_PRELOAD=$preload} /lab/build/train "${arguments[@]}" $job_train \
+        > "$LAB_OUT/rank$r.log" 2>&1 &
+    job_pids+=($!)
+}
+
+captures_start() {
+    local r deadline=$((SECONDS + 20))
+    capture_pids=()
+    [ -n "$job_pcap" ] || return 0
+    for ((r = 0; r < job_ranks; r++)); do
+        tcpdump -i "fa$r" -s 128 -B 16384 --time-stamp-precision=nano -Z root -w "$LAB_OUT/far$r.pcap" udp port 4791 \
+            2> "$LAB_OUT/far$r.log" &
+        capture_pids+=($!)
+    done
+    for ((r = 0; r < job_ranks; r++)); do
+        until [[ $(< "$LAB_OUT/far$r.log") == *"listening on"* ]] || ((SECONDS > deadline)); do lab_nap 0.1; done
+    done
+}
+
+captures_stop() {
+    [ ${#capture_pids[@]} -gt 0 ] || return 0
+    lab_nap 1.5
+    kill -INT "${capture_pids[@]}"
+    wait "${capture_pids[@]}"
+}
+
+counters_note() { # WHEN
+    grep -H . /sys/class/infiniband/rxe*/ports/1/hw_counters/* > "$LAB_OUT/counters-$1.txt"
+    cat /proc/net/dev > "$LAB_OUT/interfaces-$1.txt"
+}
+
+# All ranks have said that they are done, one is gone, or the time is up.
+job_await_done() {
+    local r missing
+    while :; do
+        missing=''
+        for ((r = 0; r < job_ranks; r++)); do [ -e "$lab_dir/meet/done.$r" ] || missing=1; done
+        [ -n "$missing" ] || return 0
+        for r in "${job_pids[@]}"; do
+            kill -0 "$r" 2> /dev/null || { lab_say "$job_name: a rank is gone: see its log" && return 1; }
+        done
+        ((SECONDS < job_deadline)) || { lab_say "$job_name: not done after $job_limit_s s" && return 1; }
+        lab_nap 0.2
+    done
+}
+
+job_processes() {
+    local r=0 begun
+    begun=$(lab_uptime)
+    if [ -n "$job_two_in_one" ]; then
+        rank_start 0 2
+        r=2
+    fi
+    for (( ; r < job_ranks; r++)); do rank_start "$r" 1; done
+    job_await_done || { job_failed=1 && kill "${job_pids[@]}" 2> /dev/null; }
+    lab_say "$job_name: ranks done, $begun s to $(lab_uptime) s"
+    rdma resource show qp > "$LAB_OUT/qp.txt"
+    counters_note after
+    : > "$lab_dir/meet/release"
+    for r in "${job_pids[@]}"; do wait "$r" || job_failed=1; done
+}
+
+job_describe() {
+    local r address
+    echo "name=$job_name ranks=$job_ranks steps=$job_steps fault=$job_fault rank=$job_rank delay_ms=$job_delay" \
+        "first_step=$job_first_step seed=$job_seed channels=$job_channels two_in_one=${job_two_in_one:-0} gdr=${job_gdr:-0}"
+    for ((r = 0; r < job_ranks; r++)); do
+        address=LAB_ADDRESS_$r
+        echo "rank=$r device=rxe$r address=${!address} near=ve$r far=fa$r"
+    done
+}
+
+# job_run NAME [OPTIONS of run.sh]: one job with its hooks; counts into lab_failures when anything of it fails
+job_run() {
+    local tc_pid during_pid='' foreign_pid='' begun
+    job_name=$1 job_failed='' job_pids=() begun=$(lab_uptime)
+    shift
+    job_defaults
+    if ! job_options "${lab_options[@]}" "$@" || ! network_up "$job_ranks" "$job_seed"; then
+        lab_failures=$((lab_failures + 1))
+        return 1
+    fi
+    LAB_OUT=$lab_dir/out/$job_name LAB_RANKS=$job_ranks
+    export LAB_OUT LAB_RANKS LAB_BUILD
+    rm -rf "$LAB_OUT" "$lab_dir"/meet/*
+    mkdir -p "$LAB_OUT"
+    job_describe > "$LAB_OUT/job.txt"
+    job_environment
+    job_library_place
+    mkfifo "$lab_dir/meet/tc"
+    exec {tc_fd}<> "$lab_dir/meet/tc"
+    tc -force -batch - <&"$tc_fd" > "$LAB_OUT/tc.log" 2>&1 &
+    tc_pid=$!
+    captures_start
+    hooks_call before_job "$job_name"
+    counters_note before
+    job_deadline=$((SECONDS + job_limit_s))
+    hooks_call during_job "$job_name" &
+    during_pid=$!
+    if [ -n "$job_foreign" ]; then foreign_traffic "${job_foreign%,*}" "${job_foreign#*,}" & foreign_pid=$!; fi
+    job_processes
+    wait "$during_pid" ${foreign_pid:+"$foreign_pid"}
+    kill "$tc_pid"
+    exec {tc_fd}>&-
+    ((job_rank >= job_ranks)) || [ "$job_fault" != link ] || tc qdisc del dev "ve$job_rank" root
+    captures_stop
+    hooks_call after_job "$job_name" || job_failed=1
+    [ -z "$job_failed" ] || lab_failures=$((lab_failures + 1))
+    lab_say "$job_name: ${job_failed:+FAILED, }$begun s to $(lab_uptime) s"
+    job_out
+}
+
+job_out() {
+    rm -rf "${lab_host:?}/$job_name"
+    cp -r "$LAB_OUT" "$lab_host/$job_name"
+    rm -rf "$LAB_OUT"
+}

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Runs the lab's job, or a plan of several, in a guest with soft-RoCE (or, with --here, on this machine's own kernel).
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tests/lab/cache.sh
+. "$here/cache.sh"
+
+usage() {
+    cat <<USAGE
+usage: run.sh --out DIR [OPTIONS]
+Boots one guest and runs one training job in it, or the jobs of a plan.
+  --out DIR          where everything goes: DIR/JOB/..., DIR/console.log; must be new or empty
+  --ranks N          ranks, each with its own soft-RoCE device (4; at most 8)
+  --steps N          training steps (12)
+  --fault KIND       none, host, gpu or link (none)
+  --rank R           the rank that the fault hits (1)
+  --delay MS         its size in milliseconds (100)
+  --first-step F     the first step that it hits (4)
+  --seed S           addresses, pairs and orders come from it (1)
+  --channels C       channels of each communicator (2)
+  --two-in-one       ranks 0 and 1 are threads of one process
+  --gdr              the GPU-direct path, with its flush queue pairs
+  --qps N            queue pairs of each connection (1)
+  --algorithm A      Ring, Tree or auto (Ring)
+  --protocol P       Simple, LL or auto (Simple)
+  --library-name F   the collective library under this file name
+  --foreign A,B      one ib_write_bw beside the job, from rank A's device to rank B's
+  --no-tracer        without the tracer of queue pairs
+  --pcap             captures of each rank's far end: JOB/far<r>.pcap
+  --train "ARGS"     further arguments for train
+  --name JOB         the job's name (job)
+  --hook SCRIPT      sourced in the guest around each job: before_job, during_job, after_job; may be repeated
+  --plan FILE        bash, sourced in the guest: calls job_run JOB [OPTIONS], for several jobs in one boot
+  --build DIR        Meson build folder (build, beside this repository's files)
+  --timeout S        limit for the whole guest (600)
+  --here             no guest: this machine's kernel, if it can load rdma_rxe
+Exit status: 0 all jobs ended well, 1 not, 2 usage.
+USAGE
+}
+
+wants() {
+    [ -n "${2:-}" ] || lab_die "$1 wants a value" "run.sh --help lists the options" 2
+}
+
+out='' build=$(realpath -m "$here/../../build") plan='' timeout_s=600 is_here='' hooks=() options=() name=job
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) usage && exit 0 ;;
+    --here) is_here=1 && shift && continue ;;
+    --two-in-one | --gdr | --no-tracer | --pcap) options+=("$1") && shift && continue ;;
+    esac
+    wants "$1" "${2:-}"
+    case $1 in
+    --out) out=$2 ;;
+    --build) build=$2 ;;
+    --plan) plan=$(realpath "$2") ;;
+    --hook) hooks+=("$(realpath "$2")") ;;
+    --timeout) timeout_s=$2 ;;
+    --name) name=$2 ;;
+    --ranks | --steps | --fault | --rank | --delay | --first-step | --seed | --channels | --qps | --algorithm | --protocol | \
+        --library-name | --foreign | --train) options+=("$1" "$2") ;;
+    *) lab_die "unknown option $1" "run.sh --help lists the options" 2 ;;
+    esac
+    shift 2
+done
+
+[ -n "$out" ] || lab_die "--out DIR is missing" "run.sh --help lists the options" 2
+mkdir -p "$out/.lab"
+rm -f "$out/.lab/status"
+[ -x "$build/tests/workload/train" ] ||
+    lab_die "$build/tests/workload/train is not built" "build first (meson setup build && ninja -C build), or give --build DIR"
+"$here/prepare.sh"
+{
+    printf 'lab_build=%q\nlab_plan=%q\nlab_name=%q\nlab_cache=%q\n' "$(realpath "$build")" "$plan" "$name" "$lab_cache"
+    echo "lab_hooks=(${hooks[*]@Q})"
+    echo "lab_options=(${options[*]@Q})"
+} > "$out/.lab/config.sh"
+if [ -z "$is_here" ]; then
+    exec "$here/guest.sh" "$out" "$timeout_s"
+fi
+[ "$(id -u)" = 0 ] || lab_die "--here needs root: it makes network devices" "run it with sudo"
+modprobe rdma_rxe 2> /dev/null || [ -d /sys/module/rdma_rxe ] ||
+    lab_die "this machine's kernel ($(uname -r)) has no soft-RoCE: rdma_rxe cannot be loaded" "run it without --here: the guest has it"
+LAB_HERE=$(realpath "$out") exec timeout -k 5 "$timeout_s" unshare -m bash "$here/inside.sh"
