@@ -2,7 +2,12 @@
 /*
  * One running agent's stream: packs records into batches, numbers them, sends them on a link and/or writes them to a
  * capture file, and adds what every stream must have: hello, heartbeats, clock pairs and samples, changed counters, and
- * a LOSS record for every batch that the link did not take. It never blocks. One thread.
+ * a LOSS record for the batches that the link did not take. It never waits for the link. One thread.
+ *
+ * Batches that the link does not take wait in a backlog of 4 MiB and go in order as soon as it does, so a receiver that
+ * starts later misses nothing. When the backlog is full the newest batches are dropped (the oldest say what the later
+ * ones refer to), counted, and reported by one LOSS_LINK_FULL record in the first batch that is taken again. The
+ * capture file has the same batches, also the dropped ones: there the sequence numbers have no gap.
  */
 #pragma once
 
@@ -41,8 +46,15 @@ void emitter_add(struct emitter *emitter, enum record_kind kind, void *record);
 void emitter_flush(struct emitter *emitter);
 
 /*
- * Call often (at least every 50 ms): heartbeat and counters every 100 ms, clock pair every second, clock exchange every
- * 100 ms (every 10 ms in the first second), flush. Never waits.
+ * Rises when the receiver may lack earlier records: it has just connected (and may be a new process), or batches were
+ * dropped. Then describe again everything that later records refer to; the emitter itself sends hello and all counters
+ * again.
+ */
+uint64_t emitter_epoch(const struct emitter *emitter);
+
+/*
+ * Call often (at least every 50 ms): heartbeat and counters every 100 ms, clock pair every second, the samples
+ * of the clock exchange (clock.h) as they come, flush.
  */
 void emitter_tick(struct emitter *emitter);
 

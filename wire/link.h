@@ -31,7 +31,8 @@ struct link_counts {
     uint64_t sent;
     uint64_t refused; /* sends that found no room */
     uint64_t received;
-    uint64_t rejected; /* did not open, or had been heard before */
+    uint64_t rejected;    /* did not open, had been heard before, or did not fit */
+    uint64_t connections; /* made so far: rises when a receiver (or, on its side, a sender) comes or comes back */
 };
 
 #define LINK_MESSAGE_BYTES_MAX (512u * 1024u)

@@ -23,7 +23,9 @@ void seal_destroy(struct seal **seal);
 /* `sealed` has room for length_bytes + SEAL_OVERHEAD_BYTES. Returns the sealed length. */
 size_t seal_close(struct seal *seal, const void *clear, size_t length_bytes, void *sealed);
 
-/* `clear` has room for length_bytes - SEAL_OVERHEAD_BYTES. 0, -EBADMSG (does not open), -EALREADY (heard before). */
+/*
+ * `clear` has room for length_bytes - SEAL_OVERHEAD_BYTES. 0, -EBADMSG (does not open), -EALREADY (heard
+ * before), -ENOSPC (new, but too many senders are being heard). */
 int seal_open(struct seal *seal, const void *sealed, size_t length_bytes, void *clear, size_t *clear_bytes);
 
 /* A digest for identities (BLAKE2b-128). */
