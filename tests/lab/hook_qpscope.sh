@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Hook for run.sh: runs qpscope's three daemons around a job, as they would run on a real host. The host agent is told
+# only where to look for libraries; nothing of the job's truth reaches it.
+#
+# Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, and each daemon's log.
+# Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
+# enters a time namespace), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+
+QPSCOPE_RUN=/run/qpscope
+
+qpscope_wait_ready() { # qpscope_wait_ready DAEMON: until it says that it is ready
+    local tries
+    for ((tries = 0; tries < 300; tries++)); do
+        grep -q "ready" "$QPSCOPE_RUN/$1.log" 2>/dev/null && return 0
+        sleep 0.1
+    done
+    echo "hook: $1 did not become ready within 30 s:" >&2
+    cat "$QPSCOPE_RUN/$1.log" >&2
+    return 1
+}
+
+qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background, with its process id in a file
+    local daemon=$1
+    shift
+    "$@" >>"$QPSCOPE_RUN/$daemon.log" 2>&1 &
+    echo $! >"$QPSCOPE_RUN/$daemon.pid"
+}
+
+qpscope_start_correlator() {
+    qpscope_start correlator "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
+        --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" $QPSCOPE_CORRELATOR_OPTIONS
+}
+
+qpscope_start_nic() {
+    local ports=() rank far address
+    for ((rank = 0; rank < LAB_RANKS; rank++)); do
+        far=LAB_FAR_$rank address=LAB_ADDRESS_$rank
+        ports+=(--port "net_af_packet$rank,iface=${!far}@${!address}")
+    done
+    qpscope_start nic $QPSCOPE_NIC_PREFIX "$LAB_BUILD/nic/qpscope-nic" "${ports[@]}" --link "ipc://$QPSCOPE_RUN/intake" \
+        --clock "ipc://$QPSCOPE_RUN/clock" --control "ipc://$QPSCOPE_RUN/control" \
+        --record "$QPSCOPE_RUN/nic.capture" $QPSCOPE_NIC_OPTIONS
+}
+
+qpscope_start_host() {
+    qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" --link "ipc://$QPSCOPE_RUN/intake" \
+        --clock "ipc://$QPSCOPE_RUN/clock" --root "$LAB_ROOT" --record "$QPSCOPE_RUN/host.capture" $QPSCOPE_HOST_OPTIONS
+}
+
+qpscope_stop() { # qpscope_stop DAEMON: in order, waiting for its end
+    local pid tries
+    pid=$(cat "$QPSCOPE_RUN/$1.pid")
+    kill -TERM "$pid" 2>/dev/null
+    for ((tries = 0; tries < 300; tries++)); do
+        kill -0 "$pid" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    echo "hook: $1 did not end within 30 s of SIGTERM; killed" >&2
+    kill -KILL "$pid"
+}
+
+before_job() {
+    rm -rf "$QPSCOPE_RUN" && mkdir -p "$QPSCOPE_RUN"
+    qpscope_start_correlator && qpscope_wait_ready correlator &&
+        qpscope_start_nic && qpscope_start_host &&
+        qpscope_wait_ready nic && qpscope_wait_ready host
+}
+
+after_job() {
+    local daemon
+    for daemon in nic host correlator; do
+        qpscope_stop "$daemon"
+    done
+    cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db "$LAB_OUT/"
+}
