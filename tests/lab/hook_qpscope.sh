@@ -44,7 +44,7 @@ qpscope_start_nic() {
 
 qpscope_start_host() {
     qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" --link "ipc://$QPSCOPE_RUN/intake" \
-        --clock "ipc://$QPSCOPE_RUN/clock" --root "$LAB_ROOT" --record "$QPSCOPE_RUN/host.capture" $QPSCOPE_HOST_OPTIONS
+        --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" $QPSCOPE_HOST_OPTIONS
 }
 
 qpscope_stop() { # qpscope_stop DAEMON: in order, waiting for its end
