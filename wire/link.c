@@ -24,6 +24,7 @@
 #define SOCKET_BUFFER_BYTES (1024 * 1024)
 #define RECONNECT_MIN_MS    20
 #define RECONNECT_MAX_MS    1000
+#define READ_GRACE_MS       200
 #define REJECTED_RUN_MAX    64 /* bad messages that one link_receive passes over, so that a flood cannot hold it */
 
 struct link {
@@ -296,13 +297,22 @@ void link_counts(const struct link *link, struct link_counts *counts)
                           (uint64_t)nn_get_statistic(link->socket, NN_STAT_ACCEPTED_CONNECTIONS);
 }
 
+/*
+ * Room for the next message means that the last one is with the kernel. A nanomsg receiver drops what it has not read
+ * yet when it sees the sender's end, so it gets a moment to read.
+ */
+static void linger(const struct link *link, int linger_ms)
+{
+    if (is_writable(link, linger_ms))
+        poll(NULL, 0, linger_ms < READ_GRACE_MS ? linger_ms : READ_GRACE_MS);
+}
+
 void link_close(struct link **link, int linger_ms)
 {
     if (*link == NULL)
         return;
-    /* Room for the next message means that the last one is with the kernel, which delivers it after the close. */
     if ((*link)->role == LINK_SEND && linger_ms > 0 && (*link)->counts.sent > 0)
-        is_writable(*link, linger_ms);
+        linger(*link, linger_ms);
     if ((*link)->socket >= 0)
         nn_close((*link)->socket);
     seal_destroy(&(*link)->seal);

@@ -51,5 +51,8 @@ int link_descriptor(const struct link *link);
 
 void link_counts(const struct link *link, struct link_counts *counts);
 
-/* Waits up to linger_ms for what was sent to leave, closes, sets *link to NULL; a no-op on NULL. */
+/*
+ * Waits up to linger_ms for what was sent to leave, then up to 200 ms (at most linger_ms) for the receiver to read it;
+ * closes, sets *link to NULL; a no-op on NULL. 0 = at once: what was just sent may be lost.
+ */
 void link_close(struct link **link, int linger_ms);
