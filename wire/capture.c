@@ -43,7 +43,8 @@ struct capture_writer {
     uint64_t end_bytes; /* of the last whole frame */
     size_t used_bytes;
     uint64_t batches_buffered;
-    uint64_t batches_lost;
+    uint64_t batches_lost; /* since the last frame that was written */
+    uint64_t batches_lost_total;
     int first_error;
     uint8_t clear[FRAME_CLEAR_BYTES_MAX];
     uint8_t frame[sizeof(uint32_t) + FRAME_FILE_BYTES_MAX];
@@ -238,6 +239,7 @@ static int lose_frame(struct capture_writer *writer, int error)
     if (writer->first_error == 0)
         writer->first_error = error;
     writer->batches_lost += writer->batches_buffered;
+    writer->batches_lost_total += writer->batches_buffered;
     return error;
 }
 
@@ -278,6 +280,11 @@ int capture_write(struct capture_writer *writer, const void *batch, size_t lengt
     writer->used_bytes += length_bytes;
     writer->batches_buffered++;
     return writer->used_bytes >= FRAME_FILL_BYTES ? capture_flush(writer) : 0;
+}
+
+uint64_t capture_lost_batches(const struct capture_writer *writer)
+{
+    return writer->batches_lost_total;
 }
 
 int capture_writer_close(struct capture_writer **writer)

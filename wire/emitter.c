@@ -111,8 +111,8 @@ static void note_loss(struct emitter *emitter)
 
 static void pass_on(struct emitter *emitter)
 {
-    if (emitter->capture != NULL && capture_write(emitter->capture, emitter->batch, emitter->used_bytes) != 0)
-        counter_add(emitter->own_values, COUNTER_RECORD_LOST, 1);
+    if (emitter->capture != NULL)
+        capture_write(emitter->capture, emitter->batch, emitter->used_bytes);
     if (emitter->link == NULL)
         return;
     drain_backlog(emitter);
@@ -212,8 +212,21 @@ static void add_clock_samples(struct emitter *emitter)
         return;
     while (clock_client_take(emitter->clock, &record))
         emitter_add(emitter, RECORD_CLOCK_SAMPLE, &record);
-    uint64_t missed = clock_client_missed(emitter->clock);
-    counter_add(emitter->own_values, COUNTER_CLOCK_MISSED, missed - emitter->own_values[COUNTER_CLOCK_MISSED]);
+}
+
+static void set_counter(struct emitter *emitter, size_t index, uint64_t total)
+{
+    counter_add(emitter->own_values, index, total - emitter->own_values[index]);
+}
+
+static void add_changed_counters(struct emitter *emitter)
+{
+    if (emitter->clock != NULL)
+        set_counter(emitter, COUNTER_CLOCK_MISSED, clock_client_missed(emitter->clock));
+    if (emitter->capture != NULL)
+        set_counter(emitter, COUNTER_RECORD_LOST, capture_lost_batches(emitter->capture));
+    add_counters(emitter, &emitter->own, false);
+    add_counters(emitter, &emitter->caller, false);
 }
 
 /* Who the emitter is and all that it counts. */
@@ -253,8 +266,7 @@ static void beat(struct emitter *emitter, uint64_t now_ns)
     if (is_due(&emitter->pair_due_ns, now_ns, PAIR_INTERVAL_NS))
         add_clock_pair(emitter);
     add_clock_samples(emitter);
-    add_counters(emitter, &emitter->own, false);
-    add_counters(emitter, &emitter->caller, false);
+    add_changed_counters(emitter);
     add_heartbeat(emitter, 0);
 }
 
@@ -437,8 +449,7 @@ int emitter_close(struct emitter **emitter)
     if (*emitter == NULL)
         return 0;
     add_clock_samples(*emitter);
-    add_counters(*emitter, &(*emitter)->own, false);
-    add_counters(*emitter, &(*emitter)->caller, false);
+    add_changed_counters(*emitter);
     add_heartbeat(*emitter, HEARTBEAT_LAST);
     emitter_flush(*emitter);
     int linger_ms = (*emitter)->link == NULL ? 0 : wait_for_link(*emitter);
