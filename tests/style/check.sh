@@ -28,8 +28,8 @@ share_over() { # share_over LINES PERCENT: more than PERCENT of the functions ar
         awk -v limit="$1" -v share="$2" '{ all++; if ($2 - $1 + 1 > limit) long++ }
             END { if (all == 0 || long * 100 > all * share) print long " of " all " functions have more than " limit " lines" }'
 }
-touched_by_one() { # touched_by_one HEADER-PATTERN: at most one file outside tests includes it
-    grep -lE "#include <$1" "${sources[@]}" | grep -v '^tests/' | awk '{ f = f " " $0; n++ } END { if (n > 1) print "included by" f }'
+touched_by_one() { # touched_by_one HEADER-PATTERN: at most one file of a program includes it
+    grep -lE "#include <$1" "${sources[@]}" | grep -v '^tests/' | awk -F/ '{ f = f " " $0; if (seen[$1]++) n++ } END { if (n > 0) print "included by" f }'
 }
 
 report "clang-format" "$(clang-format-14 --dry-run "${sources[@]}" 2>&1 | grep -E 'warning|error' | cut -d: -f1 | sort -u)"

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a subcommand prints from a store: lists of rows, as text tables for people or as one JSON object. Writes to
+ * standard output. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/column.h"
+#include "cli/json.h"
+#include "cli/store_reader.h"
+#include "cli/terminal.h"
+
+struct report_options {
+    const char *store; /* NULL = the default */
+    bool json;
+};
+
+#define STORE_PATH_DEFAULT "/var/lib/qpscope/qpscope.db"
+
+/* The options that every report has; `member` is the struct report_options in `type`. */
+#define REPORT_OPTION_STORE(type, member)                                                                              \
+    {                                                                                                                  \
+        .name = "store", .short_name = 's', .kind = OPTION_TEXT, .offset = offsetof(type, member.store),               \
+        .argument = "FILE", .help = "the store (default $QPSCOPE_STORE, else " STORE_PATH_DEFAULT ")",                 \
+    }
+#define REPORT_OPTION_JSON(type, member)                                                                               \
+    {                                                                                                                  \
+        .name = "json", .short_name = 'j', .kind = OPTION_FLAG, .offset = offsetof(type, member.json),                 \
+        .help = "print one JSON object instead of text",                                                               \
+    }
+
+struct report {
+    struct store_reader *store;
+    struct terminal terminal;
+    struct json json;
+    bool as_json;
+};
+
+struct listing {
+    const char *key; /* of the JSON array */
+    const char *sql;
+    const struct column *columns;
+    size_t columns_count;
+};
+
+/* `named` or what stands for it. */
+const char *report_store_path(const char *named);
+
+/* Opens the store, and the JSON object with schema_version and generator. -errno after logging. */
+int report_open(struct report *report, const struct report_options *options);
+
+/*
+ * All rows of a listing: a table (nothing when there are no rows) or a JSON array. *rows_count, when not NULL, says how
+ * many there were. -errno after logging.
+ */
+int report_list(struct report *report, const struct listing *listing, const struct store_value *arguments,
+                size_t arguments_count, size_t *rows_count);
+
+/* The only row of a listing, as members of the JSON object `key`; a no-op in text mode. -errno after logging. */
+int report_json_row(struct report *report, const struct listing *listing, const struct store_value *arguments,
+                    size_t arguments_count);
+
+/* Calls `say` for each row. *rows_count, when not NULL, says how many there were. -errno after logging. */
+int report_each(struct report *report, const char *sql, const struct store_value *arguments, size_t arguments_count,
+                void (*say)(struct report *report, const struct store_query *row), size_t *rows_count);
+
+/* A paragraph, wrapped at the terminal's width; a no-op in JSON. */
+void report_say(struct report *report, size_t indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Ends the JSON object and closes the store. */
+void report_close(struct report *report);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The one file of cli/ that calls SQLite. Invariant: an open reader holds a read transaction on a file that was seen to
+ * be a store of a version that this program reads.
+ */
+#include "cli/store_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/log.h"
+
+/* As in correlator/schema.sql. */
+#define APPLICATION_ID     1364218691
+#define SCHEMA_VERSION     1
+#define BUSY_TIMEOUT_MS    2000
+#define URI_BYTES_PER_BYTE 3
+
+struct store_reader {
+    sqlite3 *database;
+    char *path;
+};
+
+struct store_query {
+    sqlite3_stmt *statement;
+    struct store_reader *reader;
+};
+
+static int fail(const struct store_reader *reader)
+{
+    sqlite3 *database = reader->database;
+    switch (sqlite3_errcode(database) & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return log_error_return(
+            -EBUSY, "%s is locked by another program: try again, or look with fuser who has it open", reader->path);
+    case SQLITE_NOTADB:
+        return log_error_return(-EINVAL, "%s is not a qpscope store: it is no SQLite database; name one with --store",
+                                reader->path);
+    case SQLITE_CORRUPT:
+        return log_error_return(-EBADMSG,
+                                "%s is damaged (%s): make it again from the capture files with qpscope replay",
+                                reader->path, sqlite3_errmsg(database));
+    case SQLITE_NOMEM:
+        return log_error_return(-ENOMEM, "%s: out of memory", reader->path);
+    default:
+        return log_error_return(-EIO, "cannot read %s: %s", reader->path, sqlite3_errmsg(database));
+    }
+}
+
+static int check_file(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        int error = -errno;
+        if (error == -ENOENT) {
+            return log_error_return(error,
+                                    "there is no store at %s: start qpscope-correlator, or name one with --store FILE "
+                                    "or QPSCOPE_STORE",
+                                    path);
+        }
+        return log_error_return(error, "cannot read the store %s: %s", path, strerror(-error));
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return log_error_return(-EINVAL, "%s is not a qpscope store: it is no regular file", path);
+    }
+    if (access(path, R_OK) != 0) {
+        int error = -errno;
+        return log_error_return(error, "cannot read the store %s: %s: run as a user who may", path, strerror(-error));
+    }
+    return 0;
+}
+
+/* A store whose writer has ended, in a directory where we may not write, can be read only as one that never changes. */
+static int open_database(struct store_reader *reader, bool immutable)
+{
+    char *uri = malloc(strlen(reader->path) * URI_BYTES_PER_BYTE + sizeof("file:?mode=ro&immutable=1"));
+    if (uri == NULL) {
+        return -ENOMEM;
+    }
+    char *end = stpcpy(uri, "file:");
+    for (const char *c = reader->path; *c != '\0'; c++) {
+        end += sprintf(end, strchr("%?#", *c) != NULL ? "%%%02x" : "%c", (unsigned char)*c);
+    }
+    strcpy(end, immutable ? "?mode=ro&immutable=1" : "?mode=ro");
+    sqlite3_close(reader->database);
+    reader->database = NULL;
+    int status = sqlite3_open_v2(uri, &reader->database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+    free(uri);
+    if (reader->database == NULL) {
+        return -ENOMEM;
+    }
+    sqlite3_busy_timeout(reader->database, BUSY_TIMEOUT_MS);
+    if (status == SQLITE_OK) {
+        status = sqlite3_exec(reader->database, "BEGIN; SELECT count(*) FROM sqlite_schema;", NULL, NULL, NULL);
+    }
+    return status == SQLITE_OK ? 0 : -EIO;
+}
+
+static bool may_not_write_beside(const struct store_reader *reader)
+{
+    int error = reader->database == NULL ? SQLITE_OK : sqlite3_errcode(reader->database) & 0xff;
+    return error == SQLITE_CANTOPEN || error == SQLITE_READONLY;
+}
+
+static bool has_log(const struct store_reader *reader)
+{
+    char *name = NULL;
+    if (asprintf(&name, "%s-wal", reader->path) < 0) {
+        return true;
+    }
+    bool found = access(name, F_OK) == 0;
+    free(name);
+    return found;
+}
+
+static int check_version(struct store_reader *reader)
+{
+    struct store_value identity;
+    struct store_value version;
+    int result = store_reader_number(reader, "PRAGMA application_id", NULL, 0, &identity);
+    if (result == 0) {
+        result = store_reader_number(reader, "PRAGMA user_version", NULL, 0, &version);
+    }
+    if (result != 0) {
+        return result;
+    }
+    if (identity.integer != APPLICATION_ID) {
+        return log_error_return(-EINVAL,
+                                "%s is not a qpscope store: it is an SQLite database of another program; name one "
+                                "with --store",
+                                reader->path);
+    }
+    if (version.integer != SCHEMA_VERSION) {
+        return log_error_return(-EINVAL,
+                                "%s has schema version %" PRId64 ", this qpscope reads version %d: use the qpscope "
+                                "that came with the correlator which wrote it",
+                                reader->path, version.integer, SCHEMA_VERSION);
+    }
+    return 0;
+}
+
+int store_reader_open(struct store_reader **reader, const char *path)
+{
+    int result = check_file(path);
+    if (result != 0) {
+        return result;
+    }
+    struct store_reader *made = calloc(1, sizeof(*made));
+    if (made == NULL || (made->path = strdup(path)) == NULL) {
+        free(made);
+        return log_error_return(-ENOMEM, "%s: out of memory", path);
+    }
+    result = open_database(made, false);
+    if (result != 0 && may_not_write_beside(made) && !has_log(made)) {
+        result = open_database(made, true);
+    }
+    if (result != 0) {
+        result = made->database == NULL ? log_error_return(result, "%s: out of memory", path) : fail(made);
+    } else {
+        result = check_version(made);
+    }
+    if (result != 0) {
+        store_reader_close(&made);
+        return result;
+    }
+    *reader = made;
+    return 0;
+}
+
+void store_reader_close(struct store_reader **reader)
+{
+    if (*reader == NULL) {
+        return;
+    }
+    sqlite3_close((*reader)->database);
+    free((*reader)->path);
+    free(*reader);
+    *reader = NULL;
+}
+
+static void bind(sqlite3_stmt *statement, int number, const struct store_value *value)
+{
+    switch (value->kind) {
+    case STORE_INTEGER:
+        sqlite3_bind_int64(statement, number, value->integer);
+        break;
+    case STORE_REAL:
+        sqlite3_bind_double(statement, number, value->real);
+        break;
+    case STORE_TEXT:
+        sqlite3_bind_text(statement, number, value->text, -1, SQLITE_STATIC);
+        break;
+    case STORE_NULL:
+        break;
+    }
+}
+
+int store_query_open(struct store_query **query, struct store_reader *reader, const char *sql,
+                     const struct store_value *arguments, size_t arguments_count)
+{
+    struct store_query *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return log_error_return(-ENOMEM, "%s: out of memory", reader->path);
+    }
+    made->reader = reader;
+    if (sqlite3_prepare_v2(reader->database, sql, -1, &made->statement, NULL) != SQLITE_OK) {
+        free(made);
+        return fail(reader);
+    }
+    for (size_t i = 0; i < arguments_count; i++) {
+        bind(made->statement, (int)i + 1, &arguments[i]);
+    }
+    *query = made;
+    return 0;
+}
+
+int store_query_next(struct store_query *query)
+{
+    switch (sqlite3_step(query->statement)) {
+    case SQLITE_ROW:
+        return 1;
+    case SQLITE_DONE:
+        return 0;
+    default:
+        return fail(query->reader);
+    }
+}
+
+struct store_value store_query_value(const struct store_query *query, size_t column)
+{
+    int index = (int)column;
+    struct store_value value = {.kind = STORE_NULL};
+    switch (sqlite3_column_type(query->statement, index)) {
+    case SQLITE_INTEGER:
+        value.kind = STORE_INTEGER;
+        value.integer = sqlite3_column_int64(query->statement, index);
+        break;
+    case SQLITE_FLOAT:
+        value.kind = STORE_REAL;
+        value.real = sqlite3_column_double(query->statement, index);
+        break;
+    case SQLITE_TEXT:
+        value.kind = STORE_TEXT;
+        value.text = (const char *)sqlite3_column_text(query->statement, index);
+        break;
+    default:
+        break;
+    }
+    return value;
+}
+
+void store_query_close(struct store_query **query)
+{
+    if (*query == NULL) {
+        return;
+    }
+    sqlite3_finalize((*query)->statement);
+    free(*query);
+    *query = NULL;
+}
+
+int store_reader_number(struct store_reader *reader, const char *sql, const struct store_value *arguments,
+                        size_t arguments_count, struct store_value *value)
+{
+    struct store_query *query = NULL;
+    int result = store_query_open(&query, reader, sql, arguments, arguments_count);
+    if (result != 0) {
+        return result;
+    }
+    result = store_query_next(query);
+    if (result >= 0) {
+        *value = result == 1 ? store_query_value(query, 0) : (struct store_value){.kind = STORE_NULL};
+        value->text = NULL;
+        result = 0;
+    }
+    store_query_close(&query);
+    return result;
+}

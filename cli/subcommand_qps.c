@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* qpscope qps: the queue pair map. */
+#include "cli/report.h"
+#include "cli/subcommand.h"
+#include "cli/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct qps_options {
+    struct report_options report;
+    const char *rank;
+    const char *device;
+    const char *communicator;
+    bool all;
+};
+
+static const struct option_spec option_specs[] = {
+    REPORT_OPTION_STORE(struct qps_options, report),
+    REPORT_OPTION_JSON(struct qps_options, report),
+    {
+        .name = "rank",
+        .short_name = 'r',
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct qps_options, rank),
+        .argument = "N",
+        .help = "only those of this rank's process",
+    },
+    {
+        .name = "device",
+        .short_name = 'd',
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct qps_options, device),
+        .argument = "DEVICE[/PORT]",
+        .help = "only those of this device, as mlx5_0 or mlx5_0/1",
+    },
+    {
+        .name = "communicator",
+        .short_name = 'c',
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct qps_options, communicator),
+        .argument = "C",
+        .help = "only those of this communicator: its number, or at least four digits of its identity",
+    },
+    {
+        .name = "all",
+        .short_name = 'a',
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct qps_options, all),
+        .help = "also what is destroyed, unused, for flushing, or not the job's, and flows without an owner",
+    },
+};
+
+static const struct option_program program = {
+    .name = "qpscope qps",
+    .summary = "The queue pairs: device, peer, communicator, rank and peer rank, role, bytes of payload sent.",
+    .usage = "[OPTIONS]",
+    .options = option_specs,
+    .options_count = COUNT(option_specs),
+    .epilogue = "Examples:\n"
+                "  qpscope qps --rank 2                 what rank 2 talks over\n"
+                "  qpscope qps --device mlx5_0/1 --all  everything that was seen on a port\n"
+                "Exit codes: 0 done, 1 failed, 2 used wrongly.",
+};
+
+static const struct column queue_pair_columns[] = {
+    {NULL, "device", COLUMN_TEXT},         {"device", NULL, COLUMN_TEXT},
+    {"port", NULL, COLUMN_INTEGER},        {"lqpn", "QPN", COLUMN_HEX},
+    {"state", "state", COLUMN_TEXT},       {"rank", "rank", COLUMN_INTEGER},
+    {"peer_rank", "peer", COLUMN_INTEGER}, {"communicator", "comm", COLUMN_INTEGER},
+    {"role", "role", COLUMN_TEXT},         {"payload_bytes", "payload", COLUMN_BYTES},
+    {"rqpn", "peer QPN", COLUMN_HEX},      {"remote_address", "peer address", COLUMN_TEXT},
+    {"pid", "pid", COLUMN_INTEGER},        {"address", NULL, COLUMN_TEXT},
+    {"comm", NULL, COLUMN_TEXT},           {"communicator_identity", NULL, COLUMN_TEXT},
+    {"attributed", NULL, COLUMN_FLAG},
+};
+
+#define CONDITION                                                                                                      \
+    "WHERE (?1 IS NULL OR q.rank = ?1) "                                                                               \
+    "AND (?2 IS NULL OR q.device = ?2 OR q.device || '/' || q.port = ?2) "                                             \
+    "AND (?3 IS NULL OR CAST(c.id AS TEXT) = ?3 OR (length(?3) >= 4 AND substr(c.identity, 1, length(?3)) = ?3)) "
+
+#define TABLES                                                                                                         \
+    "FROM queue_pair AS q JOIN process AS p ON p.id = q.process LEFT JOIN member AS m ON m.id = q.member "             \
+    "LEFT JOIN communicator AS c ON c.id = m.communicator "
+
+/* Why a queue pair is not in the map of what is in use; NULL when it is. */
+#define HIDDEN                                                                                                         \
+    "CASE WHEN q.state = 'DESTROYED' OR q.destroyed_ns IS NOT NULL THEN 'destroyed' "                                  \
+    "WHEN q.role IN ('unused', 'flush', 'foreign') THEN q.role END"
+
+/* Several vantages count the same flow: each adds up its ports, and the fullest count stands. */
+static const struct listing queue_pairs = {
+    "queue_pairs",
+    "WITH carried AS (SELECT queue_pair, vantage, sum(payload_bytes) AS bytes FROM flow "
+    "WHERE queue_pair IS NOT NULL GROUP BY queue_pair, vantage), "
+    "payload AS (SELECT queue_pair, max(bytes) AS bytes FROM carried GROUP BY queue_pair) "
+    "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, q.peer_rank, c.id, q.role, "
+    "payload.bytes, q.remote_qpn, q.remote_address, p.pid, q.address, p.command, c.identity, q.member IS NOT "
+    "NULL " TABLES "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 1 OR " HIDDEN " IS NULL) "
+    "ORDER BY q.rank IS NULL, q.rank, c.id, q.device, q.port, q.qpn, q.id",
+    queue_pair_columns,
+    COUNT(queue_pair_columns),
+};
+
+static const char hidden_sql[] =
+    "SELECT group_concat(number || ' ' || reason, ', ') FROM (SELECT " HIDDEN
+    " AS reason, count(*) AS number " TABLES CONDITION "AND reason IS NOT NULL GROUP BY reason ORDER BY reason)";
+
+static const struct column flow_columns[] = {
+    {"port", "seen at", COLUMN_TEXT},
+    {"vantage", "vantage", COLUMN_TEXT},
+    {"source", "source", COLUMN_TEXT},
+    {"destination", "destination", COLUMN_TEXT},
+    {"rqpn", "to QPN", COLUMN_HEX},
+    {"data_frames", "frames", COLUMN_INTEGER},
+    {"payload_bytes", "payload", COLUMN_BYTES},
+};
+
+static const struct listing unattributed_flows = {
+    "unattributed_flows",
+    "SELECT port.name, flow.vantage, flow.source, flow.destination, flow.destination_qpn, flow.data_frames, "
+    "flow.payload_bytes FROM flow JOIN port ON port.id = flow.port "
+    "WHERE flow.communicator IS NULL AND flow.data_frames > 0 "
+    "ORDER BY port.name, flow.source, flow.destination, flow.destination_qpn, flow.id",
+    flow_columns,
+    COUNT(flow_columns),
+};
+
+static void say_hidden(struct report *report, const struct store_query *query)
+{
+    struct store_value counts = store_query_value(query, 0);
+    if (counts.kind == STORE_TEXT) {
+        report_say(report, 0, "not shown: %s (--all shows them)", counts.text);
+    }
+}
+
+static void say_unattributed(struct report *report, const struct store_query *query)
+{
+    int64_t flows = store_query_value(query, 0).integer;
+    char bytes[TEXT_NUMBER_BYTES];
+    if (flows > 0) {
+        report_say(report, 0, "%" PRId64 " flow%s of %s unattributed: no communicator is known that sent it", flows,
+                   flows == 1 ? "" : "s", text_bytes(bytes, store_query_value(query, 1).integer));
+    }
+}
+
+static int print_rest(struct report *report, const struct store_value *filters, bool all)
+{
+    static const char sum_sql[] = "SELECT count(*), coalesce(sum(payload_bytes), 0) FROM flow "
+                                  "WHERE communicator IS NULL AND data_frames > 0";
+    if (report->as_json) {
+        return report_list(report, &unattributed_flows, NULL, 0, NULL);
+    }
+    int result = 0;
+    if (!all) {
+        result = report_each(report, hidden_sql, filters, 3, say_hidden, NULL);
+    }
+    if (result == 0) {
+        result = report_each(report, sum_sql, NULL, 0, say_unattributed, NULL);
+    }
+    return result == 0 && all ? report_list(report, &unattributed_flows, NULL, 0, NULL) : result;
+}
+
+static int print_queue_pairs(struct report *report, const struct qps_options *options, const struct store_value *rank)
+{
+    struct store_value filters[] = {
+        *rank,
+        store_text(options->device),
+        store_text(options->communicator),
+        store_integer(options->all),
+    };
+    size_t rows = 0;
+    int result = report_list(report, &queue_pairs, filters, COUNT(filters), &rows);
+    if (result != 0) {
+        return result;
+    }
+    if (rows == 0) {
+        report_say(report, 0, "no queue pairs in use that fit");
+    }
+    return print_rest(report, filters, options->all);
+}
+
+int subcommand_qps(int argc, char **argv)
+{
+    struct qps_options options = {0};
+    struct store_value rank = {.kind = STORE_NULL};
+    int exit_code;
+    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+        return exit_code;
+    }
+    if (options.rank != NULL) {
+        rank.kind = STORE_INTEGER;
+        if (subcommand_parse_number(&program, "rank", options.rank, &rank.integer) != 0) {
+            return EXIT_CODE_USAGE;
+        }
+    }
+    struct report report;
+    int result = report_open(&report, &options.report);
+    if (result == 0) {
+        result = print_queue_pairs(&report, &options, &rank);
+        report_close(&report);
+    }
+    return subcommand_exit(result);
+}

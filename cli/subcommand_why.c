@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* qpscope why: the verdicts of a step in words, and the operation that decided it, rank by rank. */
+#include "cli/loss.h"
+#include "cli/report.h"
+#include "cli/subcommand.h"
+#include "cli/text.h"
+#include "wire/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct why_options {
+    struct report_options report;
+    const char *step;
+};
+
+static const struct option_spec option_specs[] = {
+    REPORT_OPTION_STORE(struct why_options, report),
+    REPORT_OPTION_JSON(struct why_options, report),
+    {
+        .name = "step",
+        .short_name = 'n',
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct why_options, step),
+        .argument = "N",
+        .help = "the step (default: the worst, after a summary over all)",
+    },
+};
+
+static const struct option_program program = {
+    .name = "qpscope why",
+    .summary = "Why a step was slow: who was late or which link was slow, by how much, and what says so.",
+    .usage = "[OPTIONS]",
+    .options = option_specs,
+    .options_count = COUNT(option_specs),
+    .epilogue = "Examples:\n"
+                "  qpscope why              the worst step, and who was late over all steps\n"
+                "  qpscope why --step 12    one step\n"
+                "Exit codes: 0 done, 1 failed, 2 used wrongly.",
+};
+
+static const struct {
+    const char *name;
+    const char *meaning;
+} classes[] = {
+#define VERDICT_CLASS(name, meaning) {name, meaning},
+#include "cli/verdict_class.def"
+#undef VERDICT_CLASS
+};
+
+static const char *class_meaning(const char *name)
+{
+    for (size_t i = 0; i < COUNT(classes); i++) {
+        if (strcmp(classes[i].name, name) == 0) {
+            return classes[i].meaning;
+        }
+    }
+    return "a class that this qpscope does not know";
+}
+
+static const struct column summary_columns[] = {
+    {"class", NULL, COLUMN_TEXT},        {"rank", NULL, COLUMN_INTEGER},       {"peer_rank", NULL, COLUMN_INTEGER},
+    {"device", NULL, COLUMN_TEXT},       {"steps", NULL, COLUMN_INTEGER},      {"steps_total", NULL, COLUMN_INTEGER},
+    {"median_ns", NULL, COLUMN_INTEGER}, {"largest_ns", NULL, COLUMN_INTEGER},
+};
+
+/* One row a culprit: the largest verdict of it in each step, then the median of those over its steps. */
+static const struct listing summary = {
+    "summary",
+    "WITH by_step AS (SELECT class, rank, peer_rank, device, step, max(size_ns) AS size_ns FROM verdict "
+    "GROUP BY class, rank, peer_rank, device, step), "
+    "ranked AS (SELECT *, row_number() OVER (PARTITION BY class, rank, peer_rank, device ORDER BY size_ns) AS n, "
+    "count(*) OVER (PARTITION BY class, rank, peer_rank, device) AS steps FROM by_step) "
+    "SELECT class, rank, peer_rank, device, steps, (SELECT count(*) FROM step), "
+    "CAST(avg(CASE WHEN n IN ((steps + 1) / 2, (steps + 2) / 2) THEN size_ns END) AS INTEGER), max(size_ns) "
+    "FROM ranked GROUP BY class, rank, peer_rank, device ORDER BY steps DESC, 7 DESC, class, rank, peer_rank, device",
+    summary_columns,
+    COUNT(summary_columns),
+};
+
+static const struct column step_columns[] = {
+    {"step", NULL, COLUMN_INTEGER},          {"duration_ns", NULL, COLUMN_INTEGER},
+    {"bound_ns", NULL, COLUMN_INTEGER},      {"operations", NULL, COLUMN_INTEGER},
+    {"incomplete", NULL, COLUMN_INTEGER},    {"partial", NULL, COLUMN_FLAG},
+    {"slowest_rank", NULL, COLUMN_INTEGER},  {"late_ns", NULL, COLUMN_INTEGER},
+    {"late_bound_ns", NULL, COLUMN_INTEGER}, {"late_operation", NULL, COLUMN_INTEGER},
+};
+
+static const struct listing step_row = {
+    "step",
+    "SELECT id, duration_ns, bound_ns, operations, incomplete, partial, slowest_rank, late_ns, late_bound_ns, "
+    "late_operation FROM step WHERE id = ?1",
+    step_columns,
+    COUNT(step_columns),
+};
+
+static const struct column verdict_columns[] = {
+    {"class", NULL, COLUMN_TEXT},       {"rank", NULL, COLUMN_INTEGER},         {"peer_rank", NULL, COLUMN_INTEGER},
+    {"device", NULL, COLUMN_TEXT},      {"operation", NULL, COLUMN_INTEGER},    {"place", NULL, COLUMN_INTEGER},
+    {"kind", NULL, COLUMN_TEXT},        {"communicator", NULL, COLUMN_INTEGER}, {"size_ns", NULL, COLUMN_INTEGER},
+    {"bound_ns", NULL, COLUMN_INTEGER}, {"confidence", NULL, COLUMN_REAL},      {"evidence", NULL, COLUMN_TEXT},
+};
+
+static const struct listing verdicts = {
+    "verdicts",
+    "SELECT class, rank, peer_rank, device, operation, operation.place, operation.kind, operation.communicator, "
+    "size_ns, "
+    "bound_ns, confidence, evidence FROM verdict JOIN operation ON operation.id = verdict.operation "
+    "WHERE verdict.step = ?1 ORDER BY size_ns DESC, verdict.id",
+    verdict_columns,
+    COUNT(verdict_columns),
+};
+
+static const struct column operation_columns[] = {
+    {"operation", NULL, COLUMN_INTEGER},
+    {"place", NULL, COLUMN_INTEGER},
+    {"kind", NULL, COLUMN_TEXT},
+    {"communicator", NULL, COLUMN_INTEGER},
+    {"ranks_count", NULL, COLUMN_INTEGER},
+    {"ranks_seen", NULL, COLUMN_INTEGER},
+    {"buffer_bytes", NULL, COLUMN_INTEGER},
+    {"algorithm", NULL, COLUMN_TEXT},
+    {"status", NULL, COLUMN_TEXT},
+    {"start_ns", NULL, COLUMN_INTEGER},
+    {"last_arrival_ns", NULL, COLUMN_INTEGER},
+    {"end_ns", NULL, COLUMN_INTEGER},
+};
+
+static const struct listing operation_row = {
+    "operation",
+    "SELECT operation.id, place, kind, communicator, ranks_count, operation.ranks_seen, buffer_bytes, algorithm, "
+    "status, "
+    "start_ns, last_arrival_ns, end_ns FROM operation JOIN communicator ON communicator.id = operation.communicator "
+    "WHERE operation.id = ?1",
+    operation_columns,
+    COUNT(operation_columns),
+};
+
+static const struct column rank_columns[] = {
+    {"rank", "rank", COLUMN_INTEGER},
+    {NULL, "enqueued", COLUMN_MS},
+    {NULL, "host ready", COLUMN_MS},
+    {NULL, "GPU ready", COLUMN_TEXT | COLUMN_RIGHT},
+    {NULL, "first data", COLUMN_MS},
+    {NULL, "last data", COLUMN_MS},
+    {NULL, "end", COLUMN_MS},
+    {"late_ns", "late by", COLUMN_MS},
+    {"arrival_of", "seen by", COLUMN_TEXT},
+    {"status", "status", COLUMN_TEXT},
+    {"enqueued_ns", NULL, COLUMN_INTEGER},
+    {"host_ready_ns", NULL, COLUMN_INTEGER},
+    {"gpu_ready_ns", NULL, COLUMN_INTEGER},
+    {"gpu_ready_known", NULL, COLUMN_FLAG},
+    {"arrival_ns", NULL, COLUMN_INTEGER},
+    {"first_data_ns", NULL, COLUMN_INTEGER},
+    {"last_data_ns", NULL, COLUMN_INTEGER},
+    {"end_ns", NULL, COLUMN_INTEGER},
+    {"active_ns", NULL, COLUMN_INTEGER},
+    {"expected_bytes", NULL, COLUMN_INTEGER},
+    {"observed_bytes", NULL, COLUMN_INTEGER},
+    {"retransmitted_frames", NULL, COLUMN_INTEGER},
+    {"marked_frames", NULL, COLUMN_INTEGER},
+};
+
+static const struct listing ranks = {
+    "ranks",
+    "SELECT r.rank, r.enqueued_ns - o.start_ns, r.host_ready_ns - o.start_ns, "
+    "CASE WHEN r.gpu_ready_known = 0 THEN '≤' ELSE '' END || printf('%.3f', (r.gpu_ready_ns - o.start_ns) / 1e6), "
+    "r.first_data_ns - o.start_ns, r.last_data_ns - o.start_ns, r.end_ns - o.start_ns, r.late_ns, r.arrival_of, "
+    "r.status, r.enqueued_ns, r.host_ready_ns, r.gpu_ready_ns, r.gpu_ready_known, r.arrival_ns, r.first_data_ns, "
+    "r.last_data_ns, r.end_ns, r.active_ns, r.expected_bytes, r.observed_bytes, r.retransmitted_frames, "
+    "r.marked_frames FROM rank_operation AS r JOIN operation AS o ON o.id = r.operation "
+    "WHERE r.operation = ?1 ORDER BY r.rank IS NULL, r.rank, r.id",
+    rank_columns,
+    COUNT(rank_columns),
+};
+
+static void place_of(const struct store_query *query, char *into, size_t capacity)
+{
+    struct store_value rank = store_query_value(query, 1);
+    struct store_value peer = store_query_value(query, 2);
+    struct store_value device = store_query_value(query, 3);
+    int length;
+    if (rank.kind == STORE_NULL) {
+        length = snprintf(into, capacity, "an unknown rank");
+    } else if (peer.kind == STORE_NULL) {
+        length = snprintf(into, capacity, "rank %" PRId64, rank.integer);
+    } else {
+        length =
+            snprintf(into, capacity, "the link from rank %" PRId64 " to rank %" PRId64, rank.integer, peer.integer);
+    }
+    if (device.kind == STORE_TEXT && length > 0 && (size_t)length < capacity) {
+        snprintf(into + length, capacity - (size_t)length, " (%s)", device.text);
+    }
+}
+
+static void say_summary(struct report *report, const struct store_query *query)
+{
+    char place[128];
+    char median[TEXT_NUMBER_BYTES];
+    char largest[TEXT_NUMBER_BYTES];
+    place_of(query, place, sizeof(place));
+    report_say(report, 0, "%s: %s in %" PRId64 " of %" PRId64 " steps, median %s, largest %s",
+               store_query_value(query, 0).text, place, store_query_value(query, 4).integer,
+               store_query_value(query, 5).integer, text_duration(median, store_query_value(query, 6).integer),
+               text_duration(largest, store_query_value(query, 7).integer));
+}
+
+static void say_verdict(struct report *report, const struct store_query *query)
+{
+    const char *class = store_query_value(query, 0).text;
+    char place[128];
+    char size[TEXT_NUMBER_BYTES];
+    char bound[TEXT_NUMBER_BYTES];
+    place_of(query, place, sizeof(place));
+    report_say(
+        report, 0,
+        "%s: %s, %s ±%s, in operation %" PRId64 " of the step (%s on communicator %" PRId64 "), confidence %.0f %%",
+        class, place, text_duration(size, store_query_value(query, 8).integer),
+        text_duration(bound, store_query_value(query, 9).integer), store_query_value(query, 5).integer,
+        store_query_value(query, 6).text, store_query_value(query, 7).integer, store_query_value(query, 10).real * 100);
+    report_say(report, 2, "it means: %s", class_meaning(class));
+    report_say(report, 2, "evidence: %s", store_query_value(query, 11).text);
+}
+
+static void say_step(struct report *report, const struct store_query *query)
+{
+    char duration[TEXT_NUMBER_BYTES];
+    char bound[TEXT_NUMBER_BYTES];
+    report_say(report, 0, "step %" PRId64 " took %s ±%s, with %" PRId64 " operations, %" PRId64 " of them incomplete%s",
+               store_query_value(query, 0).integer, text_duration(duration, store_query_value(query, 1).integer),
+               text_duration(bound, store_query_value(query, 2).integer), store_query_value(query, 3).integer,
+               store_query_value(query, 4).integer,
+               store_query_value(query, 5).integer != 0 ? "; its start was not seen" : "");
+}
+
+static void say_no_verdict(struct report *report, const struct store_query *query)
+{
+    struct store_value rank = store_query_value(query, 6);
+    char late[TEXT_NUMBER_BYTES];
+    char bound[TEXT_NUMBER_BYTES];
+    if (rank.kind == STORE_NULL) {
+        report_say(report, 0, "no verdict: no rank's lateness is known in this step");
+        return;
+    }
+    report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s", rank.integer,
+               text_duration(late, store_query_value(query, 7).integer),
+               text_duration(bound, store_query_value(query, 8).integer));
+}
+
+static void say_operation(struct report *report, const struct store_query *query)
+{
+    char bytes[TEXT_NUMBER_BYTES];
+    report_say(report, 0,
+               "operation %" PRId64 " of the step: %s of %s on communicator %" PRId64 ", %" PRId64 " of %" PRId64
+               " ranks seen, %s, %s; times in ms after its first enqueue",
+               store_query_value(query, 1).integer, store_query_value(query, 2).text,
+               text_bytes(bytes, store_query_value(query, 6).integer), store_query_value(query, 3).integer,
+               store_query_value(query, 5).integer, store_query_value(query, 4).integer,
+               store_query_value(query, 7).text, store_query_value(query, 8).text);
+}
+
+#define NOT_SEEN                                                                                                       \
+    "SELECT rank, rtrim(CASE WHEN enqueued_ns IS NULL THEN 'enqueue, ' ELSE '' END || "                                \
+    "CASE WHEN host_ready_ns IS NULL THEN 'host ready, ' ELSE '' END || "                                              \
+    "CASE WHEN gpu_ready_ns IS NULL THEN 'GPU ready, ' ELSE '' END || "                                                \
+    "CASE WHEN first_data_ns IS NULL THEN 'data, ' ELSE '' END, ', ') AS missing "                                     \
+    "FROM rank_operation WHERE operation = ?1 AND missing != '' ORDER BY rank IS NULL, rank, id"
+
+static void say_not_seen(struct report *report, const struct store_query *query)
+{
+    struct store_value rank = store_query_value(query, 0);
+    char name[32] = "an unknown rank";
+    if (rank.kind == STORE_INTEGER) {
+        snprintf(name, sizeof(name), "rank %" PRId64, rank.integer);
+    }
+    report_say(report, 0, "not seen of %s: %s", name, store_query_value(query, 1).text);
+}
+
+/* What a report rests on: a step, and the operation that decided it (NULL when none is known). */
+struct subject {
+    struct store_value step;
+    struct store_value operation;
+};
+
+/* The step with the largest verdict, else the one where a rank was latest, else the longest. */
+#define WORST_STEP                                                                                                     \
+    "SELECT step.id FROM step LEFT JOIN (SELECT step, max(size_ns) AS size_ns FROM verdict GROUP BY step) AS judged "  \
+    "ON judged.step = step.id ORDER BY judged.size_ns DESC NULLS LAST, step.late_ns DESC NULLS LAST, "                 \
+    "step.duration_ns DESC, step.id LIMIT 1"
+
+#define DECIDING_OPERATION                                                                                             \
+    "SELECT coalesce((SELECT operation FROM verdict WHERE step = ?1 ORDER BY size_ns DESC, id LIMIT 1), "              \
+    "(SELECT late_operation FROM step WHERE id = ?1))"
+
+static int find_step(struct report *report, const struct store_value *wanted, struct subject *subject)
+{
+    static const char existing[] = "SELECT id FROM step WHERE id = ?1";
+    bool named = wanted->kind == STORE_INTEGER;
+    int result =
+        store_reader_number(report->store, named ? existing : WORST_STEP, wanted, named ? 1 : 0, &subject->step);
+    if (result != 0) {
+        return result;
+    }
+    if (named && subject->step.kind == STORE_NULL) {
+        return log_error_return(-ENOENT, "there is no step %" PRId64 " in the store: qpscope steps lists them",
+                                wanted->integer);
+    }
+    return store_reader_number(report->store, DECIDING_OPERATION, &subject->step, 1, &subject->operation);
+}
+
+static int print_verdicts(struct report *report, const struct subject *subject)
+{
+    size_t count = 0;
+    if (report->as_json) {
+        return report_list(report, &verdicts, &subject->step, 1, NULL);
+    }
+    int result = report_each(report, verdicts.sql, &subject->step, 1, say_verdict, &count);
+    if (result == 0 && count == 0) {
+        result = report_each(report, step_row.sql, &subject->step, 1, say_no_verdict, NULL);
+    }
+    return result;
+}
+
+static int print_operation(struct report *report, const struct subject *subject)
+{
+    int result = report_json_row(report, &operation_row, &subject->operation, 1);
+    if (result == 0 && !report->as_json && subject->operation.kind == STORE_INTEGER) {
+        putchar('\n');
+        result = report_each(report, operation_row.sql, &subject->operation, 1, say_operation, NULL);
+    }
+    if (result == 0) {
+        result = report_list(report, &ranks, &subject->operation, 1, NULL);
+    }
+    if (result == 0 && !report->as_json) {
+        result = report_each(report, NOT_SEEN, &subject->operation, 1, say_not_seen, NULL);
+    }
+    return result;
+}
+
+static int print_step(struct report *report, const struct subject *subject)
+{
+    int result = report_json_row(report, &step_row, &subject->step, 1);
+    if (result == 0 && !report->as_json) {
+        result = report_each(report, step_row.sql, &subject->step, 1, say_step, NULL);
+    }
+    if (result == 0) {
+        result = print_verdicts(report, subject);
+    }
+    if (result == 0) {
+        result = print_operation(report, subject);
+    }
+    return result == 0 ? loss_report_step(report, subject->step.integer) : result;
+}
+
+static int print_summary(struct report *report)
+{
+    size_t count = 0;
+    if (report->as_json) {
+        return report_list(report, &summary, NULL, 0, NULL);
+    }
+    int result = report_each(report, summary.sql, NULL, 0, say_summary, &count);
+    if (result == 0 && count == 0) {
+        report_say(report, 0, "no verdict in any step: nothing was late enough to be blamed");
+    }
+    putchar('\n');
+    return result;
+}
+
+static int print_why(struct report *report, const struct store_value *wanted)
+{
+    struct subject subject;
+    int result = find_step(report, wanted, &subject);
+    if (result != 0) {
+        return result;
+    }
+    if (subject.step.kind == STORE_NULL) {
+        report_say(report, 0, "no steps yet: none of the job's operations has been seen to repeat");
+    } else if (wanted->kind == STORE_NULL) {
+        result = print_summary(report);
+    }
+    if (result == 0 && (report->as_json || subject.step.kind == STORE_INTEGER)) {
+        result = print_step(report, &subject);
+    }
+    return result;
+}
+
+int subcommand_why(int argc, char **argv)
+{
+    struct why_options options = {0};
+    struct store_value wanted = {.kind = STORE_NULL};
+    int exit_code;
+    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+        return exit_code;
+    }
+    if (options.step != NULL) {
+        wanted.kind = STORE_INTEGER;
+        if (subcommand_parse_number(&program, "step", options.step, &wanted.integer) != 0) {
+            return EXIT_CODE_USAGE;
+        }
+    }
+    struct report report;
+    int result = report_open(&report, &options.report);
+    if (result == 0) {
+        result = print_why(&report, &wanted);
+        report_close(&report);
+    }
+    return subcommand_exit(result);
+}

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""command_check.py QPSCOPE SCHEMA FIXTURE: runs qpscope on stores made by hand and prints TAP.
+
+What is expected follows from fixture.sql by arithmetic, or from the store's own rows read with Python's sqlite3.
+"""
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+COMMAND, SCHEMA, FIXTURE = map(os.path.abspath, sys.argv[1:4])
+HERE = tempfile.mkdtemp(prefix="qpscope-cli-")
+STORE = os.path.join(HERE, "fixture.db")
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def make_store(name, *scripts, after=""):
+    path = os.path.join(HERE, name)
+    with sqlite3.connect(path) as database:
+        for script in scripts:
+            with open(script, encoding="utf-8") as file:
+                database.executescript(file.read())
+        database.executescript(after)
+    database.close()
+    return path
+
+
+def run(*arguments, store=STORE, code=0, env=None, **options):
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    environment.update(env or {})
+    line = [COMMAND, *arguments] + (["--store", store] if store else [])
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60, check=False, **options)
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    if code == 0:
+        assert done.stderr == "", done.stderr
+    return done
+
+
+def text(*arguments, **options):
+    return run(*arguments, **options).stdout
+
+
+def as_json(*arguments, **options):
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    document = json.loads(run(*arguments, "--json", **options).stdout, parse_constant=refuse)
+    assert document["schema_version"] == 1
+    assert document["generator"].startswith("qpscope ")
+    return document
+
+
+def rows(sql, store=STORE):
+    database = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+    database.row_factory = sqlite3.Row
+    found = [dict(row) for row in database.execute(sql)]
+    database.close()
+    return found
+
+
+def one_error(done, *words):
+    """One line on stderr that holds the words, and nothing on stdout."""
+    assert done.stdout == "", done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, lines
+    for word in words:
+        assert word in lines[0], (word, lines[0])
+
+
+def equal(found, expected):
+    assert found == expected, f"\nfound    {found}\nexpected {expected}"
+
+
+@test
+def steps_json_equals_the_rows():
+    document = as_json("steps")
+    for shown, row in zip(document["steps"], rows("SELECT * FROM step ORDER BY id"), strict=True):
+        equal(shown["step"], row.pop("id"))
+        row["partial"] = bool(row["partial"])
+        equal({key: shown[key] for key in row}, row)
+    equal([step["verdict"] for step in document["steps"]], [None, "gpu late", None])
+    equal(document["steps"][1]["duration_ns"], 100_000_000 + 51_200_000)
+    equal(len(document["gaps"]), 3)
+    equal(document["lost"], {"gaps": 3, "unattributed_flows": 1, "unattributed_bytes": 65536, "late_members": 1,
+                             "incomplete_operations": 1, "clocks_unknown": 0})
+    equal(document["loss_counters"], [{"emitter": "host", "instance": "job", "port": 0, "name": "calls_missed_total",
+                                       "total": 3}])
+    assert STORE not in json.dumps(document) and HERE not in json.dumps(document)
+
+
+@test
+def steps_text_shows_durations_lateness_and_loss():
+    lines = text("steps").splitlines()
+    assert re.match(r"^ +1 +151\.200 ±0\.025 +4 +0 +2 +51200 ±25 +0: AllReduce +gpu late$", lines[2]), lines[2]
+    assert re.match(r"^ +2 +100\.000 ±0\.025 +4 +1 +- +- +- +-$", lines[3]), lines[3]
+    footer = "\n".join(lines[4:])
+    for words in ("step 0 is partial", "ring full: 12 events", "batches lost: 5 batches, 2 gaps of 150 ms",
+                  "1 flow is unattributed: 64.0 KiB", "1 operation is incomplete", "calls_missed_total 3",
+                  "1 communicator rank was made before"):
+        assert words in footer, (words, footer)
+
+
+@test
+def long_lines_fit_the_width():
+    for arguments in (["steps"], ["why"], ["why", "--step", "2"], ["qps"], ["qps", "--all"]):
+        for width in (None, 100, 60, 40):
+            shown = text(*arguments, env={"COLUMNS": str(width)} if width else None)
+            widest = max(shown.splitlines(), key=len)
+            assert len(widest) <= (width or 100), (arguments, width, widest)
+    narrow = text("steps", env={"COLUMNS": "40"})
+    assert "columns left out" in narrow, narrow
+
+
+@test
+def why_names_the_worst_step_and_its_rank():
+    shown = text("why")
+    flat = " ".join(shown.split())
+    for words in ("gpu late: rank 2 in 1 of 3 steps, median 51.2 ms, largest 51.2 ms", "step 1 took 151 ms ±25.0 us",
+                  "gpu late: rank 2, 51.2 ms ±25.0 us, in operation 0 of the step (AllReduce on communicator 1), "
+                  "confidence 95 %", "evidence: rank 2 held credit", "AllReduce of 1.00 MiB"):
+        assert words in flat, (words, shown)
+    # rank 2: enqueued 0.2 ms after rank 0, credit 1 ms later, data 51.1 + 1 ms after that
+    assert re.search(r"^ +2 +0\.200 +1\.200 +53\.300 +53\.300 +80\.200 +81\.200 +51\.200 +gpu +complete$", shown, re.M)
+    assert re.search(r"^ +1 +0\.100 +1\.100 +≤2\.100 ", shown, re.M), shown
+
+
+@test
+def why_json_equals_the_rows():
+    document = as_json("why")
+    equal(document["step"]["step"], 1)
+    equal(document["operation"]["operation"], 5)
+    equal(document["summary"], [{"class": "gpu late", "rank": 2, "peer_rank": None, "device": None, "steps": 1,
+                                 "steps_total": 3, "median_ns": 51200000, "largest_ns": 51200000}])
+    for shown, row in zip(document["ranks"], rows("SELECT * FROM rank_operation WHERE operation = 5 ORDER BY rank"),
+                          strict=True):
+        row["gpu_ready_known"] = bool(row["gpu_ready_known"])
+        equal(shown, {key: row[key] for key in shown})
+    verdict = rows("SELECT * FROM verdict")[0]
+    equal({key: document["verdicts"][0][key] for key in ("class", "rank", "size_ns", "bound_ns", "evidence")},
+          {key: verdict[key] for key in ("class", "rank", "size_ns", "bound_ns", "evidence")})
+    equal(document["gaps"], [])
+
+
+@test
+def why_without_a_verdict_says_so():
+    shown = text("why", "--step", "0")
+    assert "no verdict: the latest was rank 3, by 200 us ±25.0 us" in shown, shown
+    assert "its start was not seen" in shown
+    shown = text("why", "--step", "2")
+    assert "no verdict: no rank's lateness is known" in shown, shown
+    assert "lost during this step:" in shown and "12 events" in shown, shown
+    equal(as_json("why", "--step", "2")["verdicts"], [])
+    equal(as_json("why", "--step", "2")["operation"], None)
+
+
+@test
+def why_shows_medians_over_steps():
+    more = "".join(
+        f"INSERT INTO verdict VALUES ({10 + step}, {step}, 'network slow', 1, 2, 'rxe1/1', {1 + 4 * step}, {size}, 1, "
+        f"0.5, 'x');" for step, size in ((0, 70_000_000), (1, 10_000_000), (2, 40_000_000)))
+    path = make_store("median.db", SCHEMA, FIXTURE, after=more)
+    equal(as_json("why", store=path)["summary"][0],
+          {"class": "network slow", "rank": 1, "peer_rank": 2, "device": "rxe1/1", "steps": 3, "steps_total": 3,
+           "median_ns": 40_000_000, "largest_ns": 70_000_000})
+    shown = text("why", store=path)
+    assert ("network slow: the link from rank 1 to rank 2 (rxe1/1) in 3 of 3 steps, median 40.0 ms, largest 70.0 ms"
+            in " ".join(shown.split())), shown
+    assert "step 0 took" in shown
+
+
+@test
+def why_says_what_was_not_seen():
+    change = "UPDATE step SET late_operation = 12, slowest_rank = 0, late_ns = 1, late_bound_ns = 1 WHERE id = 2;"
+    shown = text("why", "--step", "2", store=make_store("unseen.db", SCHEMA, FIXTURE, after=change))
+    assert "not seen of rank 3: host ready, GPU ready, data" in shown, shown
+    assert "not seen of rank 0" not in shown
+
+
+@test
+def qps_shows_what_is_in_use():
+    document = as_json("qps")
+    expected = rows("SELECT qpn, remote_qpn, rank, peer_rank, role, device, port, state, remote_address, address "
+                    "FROM queue_pair WHERE id <= 8 ORDER BY rank, device, port, qpn")
+    for shown, row in zip(document["queue_pairs"], expected, strict=True):
+        equal([shown["lqpn"], shown["rqpn"]], [row.pop("qpn"), row.pop("remote_qpn")])
+        equal({key: shown[key] for key in row}, row)
+    sent = {pair["rank"]: pair["payload_bytes"] for pair in document["queue_pairs"] if pair["role"] == "sender"}
+    equal(sent, {rank: 1048576 * (1 + rank) for rank in range(4)})
+    equal({pair["pid"] for pair in document["queue_pairs"]}, {1000, 1001, 1002, 1003})
+    equal(document["unattributed_flows"], [{"port": "far0", "vantage": "tx", "source": "10.0.0.9",
+                                            "destination": "10.0.0.1", "rqpn": 65, "data_frames": 16,
+                                            "payload_bytes": 65536}])
+    shown = text("qps")
+    assert re.search(r"^rxe2/1 +0x000013 +RTS +2 +3 +1 +sender +3\.00 MiB +0x000023 +10\.0\.0\.4 +1002$", shown, re.M)
+    assert "not shown: 1 destroyed, 1 flush, 1 foreign, 1 unused (--all shows them)" in shown, shown
+    assert "1 flow of 64.0 KiB unattributed" in shown, shown
+
+
+@test
+def qps_filters():
+    def numbers(*arguments):
+        return sorted(pair["lqpn"] for pair in as_json("qps", *arguments)["queue_pairs"])
+
+    equal(numbers("--rank", "2"), [0x13, 0x22])
+    equal(numbers("--rank", "2", "--all"), [0x13, 0x22, 67])
+    equal(numbers("--device", "rxe0"), [0x11, 0x24])
+    equal(numbers("--device", "rxe0/1", "--all"), [0x11, 0x24, 49, 65])
+    equal(numbers("--device", "rxe0/2"), [])
+    equal(len(numbers("--communicator", "1")), 8)
+    equal(len(numbers("--communicator", "c1aaa")), 8)
+    equal(numbers("--communicator", "2"), [])
+    foreign = [pair for pair in as_json("qps", "--all")["queue_pairs"] if not pair["attributed"]]
+    equal([(pair["lqpn"], pair["comm"], pair["role"]) for pair in foreign], [(65, "ib_write_bw", "foreign")])
+    assert "no queue pairs in use that fit" in text("qps", "--rank", "9")
+    assert "far0" in text("qps", "--all")
+
+
+@test
+def an_empty_store_is_said_to_be_empty():
+    empty = make_store("empty.db", SCHEMA)
+    assert "no steps yet" in text("steps", store=empty)
+    assert "nothing was lost" in text("steps", store=empty)
+    assert "no steps yet" in text("why", store=empty)
+    assert "no queue pairs" in text("qps", store=empty)
+    equal(as_json("steps", store=empty)["steps"], [])
+    equal(as_json("why", store=empty)["step"], None)
+    one_error(run("why", "--step", "0", store=empty, code=1), "no step 0")
+
+
+@test
+def what_is_no_store_is_refused_in_one_line():
+    path = os.path.join(HERE, "text.db")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("this is no database at all, only text\n" * 100)
+    one_error(run("steps", store=path, code=1), path, "not a qpscope store")
+    one_error(run("steps", "--json", store=path, code=1), path, "not a qpscope store")
+    open(path + ".empty", "w", encoding="utf-8").close()
+    one_error(run("steps", store=path + ".empty", code=1), "not a qpscope store")
+    one_error(run("steps", store=HERE, code=1), HERE, "no regular file")
+    one_error(run("steps", store=path + ".none", code=1), path + ".none", "no store", "qpscope-correlator")
+    foreign = make_store("foreign.db", after="CREATE TABLE t (a);")
+    one_error(run("steps", store=foreign, code=1), foreign, "another program")
+    newer = make_store("newer.db", SCHEMA, after="PRAGMA user_version = 7;")
+    one_error(run("steps", store=newer, code=1), newer, "version 7", "version 1")
+    damaged = os.path.join(HERE, "damaged.db")
+    with open(STORE, "rb") as whole, open(damaged, "wb") as cut:
+        cut.write(whole.read()[:8192])
+    one_error(run("steps", store=damaged, code=1), damaged)
+
+
+@test
+def a_locked_store_is_said_to_be_locked():
+    path = make_store("locked.db", SCHEMA, FIXTURE)
+    holder = sqlite3.connect(path)
+    holder.execute("BEGIN EXCLUSIVE")
+    one_error(run("steps", store=path, code=1), path, "locked", "try again")
+    holder.rollback()
+    holder.close()
+    text("steps", store=path)
+
+
+@test
+def a_store_that_is_being_written_is_read():
+    path = make_store("live.db", SCHEMA, FIXTURE)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("DELETE FROM step WHERE id = 2")
+    equal(len(as_json("steps", store=path)["steps"]), 3)
+    writer.commit()
+    equal(len(as_json("steps", store=path)["steps"]), 2)
+    writer.close()
+
+
+@test
+def a_stranger_reads_a_finished_store_in_a_folder_that_is_not_his():
+    folder = os.path.join(HERE, "a folder?%#")
+    os.mkdir(folder)
+    path = shutil.copy(make_store("wal.db", SCHEMA, FIXTURE, after="PRAGMA journal_mode = WAL;"), folder)
+    os.chmod(folder, 0o555)
+    os.chmod(path, 0o444)
+    os.chmod(HERE, 0o755)
+    options = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    equal(len(as_json("steps", store=path, **options)["steps"]), 3)
+    os.chmod(folder, 0o755)
+
+
+@test
+def the_store_comes_from_the_environment():
+    equal(text("steps", store=None, env={"QPSCOPE_STORE": STORE}), text("steps"))
+    equal(text(store=None, env={"QPSCOPE_STORE": STORE}), text("steps"))
+    assert "Subcommands:" in text(store=None, env={"QPSCOPE_STORE": os.path.join(HERE, "none")})
+
+
+@test
+def a_closed_pipe_ends_it_quietly():
+    many = make_store("many.db", SCHEMA, after="WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n "
+                      "WHERE i < 20000) INSERT INTO step SELECT i, i * 10, i * 10 + 10, 10, 1, 0, 0, 0, NULL, NULL, "
+                      "NULL, NULL FROM n;")
+    for option in ("", "--json"):
+        done = subprocess.run(["bash", "-c", f"'{COMMAND}' steps {option} --store '{many}' | head -n 1"],
+                              capture_output=True, text=True, timeout=60, check=True)
+        equal((done.stderr, len(done.stdout.splitlines())), ("", 1))
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([COMMAND, "steps", "--store", many], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False)
+    equal(done.returncode, 1)
+    assert "cannot write to standard output: No space left on device" in done.stderr, done.stderr
+
+
+@test
+def colour_is_only_for_terminals_and_not_with_no_color():
+    import pty
+
+    def on_terminal(**env):
+        master, slave = pty.openpty()
+        environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "100", **env}
+        with subprocess.Popen([COMMAND, "steps", "--store", STORE], stdout=slave, env=environment) as child:
+            os.close(slave)
+            shown = b""
+            try:
+                while chunk := os.read(master, 65536):
+                    shown += chunk
+            except OSError:
+                pass
+            child.wait(timeout=60)
+        os.close(master)
+        return shown
+
+    assert b"\033[" in on_terminal()
+    assert b"\033" not in on_terminal(NO_COLOR="1")
+    assert b"\033[" in on_terminal(NO_COLOR="")
+    assert b"\033" not in on_terminal(TERM="dumb")
+    assert "\033" not in text("steps")
+
+
+@test
+def usage_errors_have_exit_code_2():
+    for arguments in (["nonsense"], ["steps", "--nonsense"], ["why", "--step", "x"], ["why", "--step", "1..2"],
+                      ["qps", "--rank", "-1"], ["steps", "extra"]):
+        done = run(*arguments, store=None, code=2)
+        equal(done.stdout, "")
+        assert "--help" in done.stderr, done.stderr
+    assert "Subcommands:" in text("--help", store=None)
+    assert re.match(r"^qpscope \d+\.\d+\.\d+$", text("--version", store=None).strip())
+    names = re.findall(r"^  (\w+) ", text("--help", store=None).split("Subcommands:")[1].split("Options:")[0], re.M)
+    for name in names:
+        shown = text(name, "--help", store=None)
+        assert shown.startswith(f"Usage: qpscope {name} "), shown
+        assert max(map(len, shown.splitlines())) <= 100, shown
+
+
+def main():
+    make_store("fixture.db", SCHEMA, FIXTURE)
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as error:  # a test that breaks has failed
+            failed += 1
+            print(f"not ok {number} - {name}")
+            print("\n".join("# " + line for line in f"{type(error).__name__}: {error}".splitlines()), flush=True)
+    shutil.rmtree(HERE, ignore_errors=True)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
