@@ -135,7 +135,7 @@ captures_start() {
         capture_pids+=($!)
     done
     for ((r = 0; r < job_ranks; r++)); do
-        until [[ $(< "$LAB_OUT/far$r.log") == *"listening on"* ]] || ((SECONDS > deadline)); do lab_nap 0.1; done
+        until grep -qs "listening on" "$LAB_OUT/far$r.log" || ((SECONDS > deadline)); do lab_nap 0.1; done
     done
 }
 
@@ -185,7 +185,8 @@ job_processes() {
 job_describe() {
     local r address
     echo "name=$job_name ranks=$job_ranks steps=$job_steps fault=$job_fault rank=$job_rank delay_ms=$job_delay" \
-        "first_step=$job_first_step seed=$job_seed channels=$job_channels two_in_one=${job_two_in_one:-0} gdr=${job_gdr:-0}"
+        "first_step=$job_first_step seed=$job_seed channels=$job_channels two_in_one=${job_two_in_one:-0}" \
+        "gdr=${job_gdr:-0} foreign=$job_foreign"
     for ((r = 0; r < job_ranks; r++)); do
         address=LAB_ADDRESS_$r
         echo "rank=$r device=rxe$r address=${!address} near=ve$r far=fa$r"

@@ -97,12 +97,16 @@ static void communicator_create_alone(struct communicator *communicator)
     communicator_note(communicator, begun_ns, truth_now_ns());
 }
 
-static void tracer_tell(const struct unique_id *id)
+static void tracer_tell(const struct unique_id *ids, int count, int world_rank)
 {
     tracer_expect_fn *expect = (tracer_expect_fn *)dlsym(RTLD_DEFAULT, "tracer_expect");
+    tracer_rank_fn *rank = (tracer_rank_fn *)dlsym(RTLD_DEFAULT, "tracer_rank");
 
-    if (expect)
-        expect(id->bytes, sizeof id->bytes);
+    if (!expect || !rank)
+        return;
+    rank(world_rank);
+    for (int i = 0; i < count; i++)
+        expect(ids[i].bytes, sizeof ids[i].bytes);
 }
 
 static void communicators_plan(struct communicators *communicators, const struct job *job, int world_rank)
@@ -111,8 +115,7 @@ static void communicators_plan(struct communicators *communicators, const struct
     int place = pair_place(job, world_rank);
 
     meet_read(job, "ids", ids, (size_t)ids_count(job) * sizeof ids[0]);
-    for (int i = 0; i < ids_count(job); i++)
-        tracer_tell(&ids[i]);
+    tracer_tell(ids, ids_count(job), world_rank);
     memset(communicators, 0, sizeof *communicators);
     for (int i = 0; i < job->worlds; i++) {
         struct communicator *world = &communicators->worlds[i];

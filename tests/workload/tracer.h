@@ -8,6 +8,12 @@
 
 #include <stddef.h>
 
-/* A communicator's unique id, told before the communicator is made. The job looks the function up by its name. */
+/* The job looks these up by their names, since the tracer may not be there. */
 typedef void tracer_expect_fn(const void *id, size_t length_bytes);
+typedef void tracer_rank_fn(int rank);
+
+/* A communicator's unique id, before the communicator is made. */
 tracer_expect_fn tracer_expect;
+
+/* The calling thread, and those that it makes, work for this rank. */
+tracer_rank_fn tracer_rank;
