@@ -115,7 +115,8 @@ struct socket_setting {
     int value;
 };
 
-static int set_options(struct link *link)
+/* IPv6 for a literal in brackets only: nanomsg 1.1.5 aborts when an IPv4 peer is called with IPv6 allowed. */
+static int set_options(struct link *link, const char *url)
 {
     const struct socket_setting settings[] = {
         {NN_SOL_SOCKET, NN_SNDBUF, SOCKET_BUFFER_BYTES},
@@ -123,7 +124,7 @@ static int set_options(struct link *link)
         {NN_SOL_SOCKET, NN_RCVMAXSIZE, LINK_MESSAGE_BYTES_MAX + SEAL_OVERHEAD_BYTES},
         {NN_SOL_SOCKET, NN_RECONNECT_IVL, RECONNECT_MIN_MS},
         {NN_SOL_SOCKET, NN_RECONNECT_IVL_MAX, RECONNECT_MAX_MS},
-        {NN_SOL_SOCKET, NN_IPV4ONLY, 0},
+        {NN_SOL_SOCKET, NN_IPV4ONLY, strchr(url, '[') == NULL},
     };
     int never_ms = INT_MAX;
 
@@ -169,7 +170,7 @@ static int open_socket(struct link *link, const char *url)
     link->socket = nn_socket(AF_SP, role_traits[link->role].protocol);
     if (link->socket < 0)
         return log_error_return(last_error(), "link %s: no socket: %s", url, nn_strerror(nn_errno()));
-    int error = set_options(link);
+    int error = set_options(link, url);
     if (error == 0)
         error = get_descriptors(link);
     if (error != 0)
