@@ -89,5 +89,5 @@ cat <<TEXT
 TEXT
 if [ "$check" = 1 ]; then
     step "Against the job's own truth log"
-    "$top/tests/lab/check_job.py" --build "$build" "$job"
+    "$top/tests/lab/check_job.py" "$job"
 fi

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""check_job.py FOLDER: compares what qpscope stored about a job of the lab with the job's own truth, as TAP.
+
+FOLDER is a job's folder as run.sh leaves it, with hook_qpscope.sh: truth*.jsonl and qpscope.db. The reference clock of
+the store is the guest's CLOCK_MONOTONIC, which is the truth's clock too. Exit status 1 when something is not right.
+--store FILE judges another store (a replay's). --size-errors FILE appends one JSON line about the fault's verdicts.
+"""
+
+import argparse
+import collections
+import json
+import os
+import sqlite3
+import statistics
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from truth import Truth  # noqa: E402
+
+STEP_TOLERANCE = 0.01
+SIZE_TOLERANCE_NS = 5_000_000
+CLASS_OF_FAULT = {"host": "host late", "gpu": "gpu late", "link": "network slow"}
+MS = 1_000_000
+
+
+class Tap:
+    """Prints one line a check and remembers whether all held."""
+
+    def __init__(self):
+        self.count, self.failed = 0, 0
+
+    def check(self, name, findings, note=""):
+        findings = list(findings)
+        self.count += 1
+        self.failed += bool(findings)
+        print(f"{'not ok' if findings else 'ok'} {self.count} - {name}{' (' + note + ')' if note else ''}")
+        for finding in findings[:8]:
+            print(f"#   {finding}")
+        if len(findings) > 8:
+            print(f"#   and {len(findings) - 8} more")
+
+
+class Store:
+    def __init__(self, path):
+        self.database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self.database.row_factory = sqlite3.Row
+
+    def rows(self, query, *values):
+        return self.database.execute(query, values).fetchall()
+
+    def calls(self):
+        """(pid, pointer, kind if point to point, peer, sequence) -> row with rank_operation and its bytes."""
+        query = """SELECT call.*, process.pid, member.pointer, rank_operation.observed_bytes, rank_operation.status
+                   FROM call JOIN member ON member.id = call.member JOIN process ON process.id = member.process
+                   LEFT JOIN rank_operation ON rank_operation.id = call.rank_operation"""
+        found = {}
+        for row in self.rows(query):
+            to_peer = row["kind"] in ("Send", "Recv")
+            key = (row["pid"], int(row["pointer"], 16), row["kind"] if to_peer else "", row["peer"] if to_peer else -1)
+            found[(*key, row["sequence"])] = row
+        return found
+
+
+def call_key(operation):
+    _, pointer, pid = operation.communicator.members[operation.rank]
+    kind = operation.operation if operation.peer >= 0 else ""
+    return pid, int(pointer, 16), kind, operation.peer, operation.sequence
+
+
+def check_calls(tap, truth, calls):
+    keys = {call_key(operation): operation for operation in truth.operations}
+    missing = (f"rank {keys[key].rank} {keys[key].operation} {key}" for key in keys.keys() - calls.keys())
+    tap.check("every call of the job was seen", missing, f"{len(keys)} calls")
+    tap.check("no call was seen that the job did not make", map(str, calls.keys() - keys.keys()))
+    wrong = (
+        f"rank {operation.rank} {operation.operation} {operation.sequence}: seen as {calls[key]['kind']}"
+        for key, operation in keys.items()
+        if key in calls and calls[key]["kind"] != operation.operation
+    )
+    tap.check("every call has its kind", wrong)
+
+
+def bytes_of_operations(truth, calls):
+    """rank_operation -> (payload that the truth says was sent, row of one of its calls, one of the operations)."""
+    sent = collections.defaultdict(int)
+    example = {}
+    for operation in truth.operations:
+        row = calls.get(call_key(operation))
+        if row is not None and row["rank_operation"] is not None:
+            sent[row["rank_operation"]] += operation.sent_bytes
+            example[row["rank_operation"]] = (row, operation)
+    return {key: (sent[key], *example[key]) for key in sent}
+
+
+def check_bytes(tap, truth, calls):
+    operations = bytes_of_operations(truth, calls)
+    unjoined = (
+        f"rank {operation.rank} step {operation.step} {operation.operation} {operation.sequence} has no rank_operation"
+        for operation in truth.operations
+        if (row := calls.get(call_key(operation))) is not None and row["rank_operation"] is None
+    )
+    tap.check("every call belongs to an operation", unjoined)
+    wrong = (
+        f"rank {operation.rank} step {operation.step} {operation.communicator.name} {operation.operation} "
+        f"{operation.sequence}: {row['observed_bytes']} bytes seen, {sent} sent, status {row['status']}"
+        for sent, row, operation in operations.values()
+        if row["observed_bytes"] != sent or row["status"] not in ("complete", "no wire")
+    )
+    tap.check("payload of every operation equals the truth", wrong, f"{len(operations)} rank operations")
+
+
+def truth_step_ends(truth):
+    """rank -> step -> when the device ended the last operation of the step."""
+    ends = collections.defaultdict(lambda: collections.defaultdict(int))
+    for operation in truth.operations:
+        if operation.ended_ns:
+            step_ends = ends[operation.rank]
+            step_ends[operation.step] = max(step_ends[operation.step], operation.ended_ns)
+    return ends
+
+
+def truth_durations(truth):
+    """step -> median over ranks of the time from the end of the step before; step 0 has none."""
+    ends = truth_step_ends(truth)
+    return {
+        step: statistics.median(ends[rank][step] - ends[rank][step - 1] for rank in ends)
+        for step in range(1, int(truth.options["steps"]))
+    }
+
+
+def check_steps(tap, truth, store):
+    steps = store.rows("SELECT * FROM step ORDER BY id")
+    expected = int(truth.options["steps"])
+    tap.check("number of steps", [f"{len(steps)} found, {expected} made"] if len(steps) != expected else [], f"{expected}")
+    errors = {
+        step["id"]: step["duration_ns"] / duration - 1
+        for step in steps
+        if not step["partial"] and (duration := truth_durations(truth).get(step["id"]))
+    }
+    wrong = (f"step {step}: {error:+.2%}" for step, error in errors.items() if abs(error) > STEP_TOLERANCE)
+    worst = max(map(abs, errors.values()), default=0)
+    tap.check("step durations within 1 %", wrong if errors else ["no step to compare"], f"worst {worst:.2%} of {len(errors)}")
+
+
+def truth_lateness(truth):
+    """(step, rank) -> the largest natural or injected lateness that the truth log shows, host or device."""
+    by_operation = collections.defaultdict(list)
+    for operation in truth.operations:
+        if operation.begun_ns:
+            key = (operation.step, operation.communicator.id, operation.operation if operation.peer >= 0 else "")
+            by_operation[(*key, operation.sequence)].append(operation)
+    late = collections.defaultdict(int)
+    for (step, *_), operations in by_operation.items():
+        for operation in operations:
+            others = [other for other in operations if other is not operation]
+            for time in ("called_ns", "begun_ns"):
+                if others:
+                    median = statistics.median(getattr(other, time) for other in others)
+                    late[step, operation.rank] = max(late[step, operation.rank], getattr(operation, time) - median)
+    return late
+
+
+def expected_size_ns(truth, fault):
+    """What the fault cost: the injected delay; for a link what the steps' own durations say."""
+    if fault != "link":
+        return truth.faults[0].delay_ns
+    durations, faulty = truth_durations(truth), {entry.step for entry in truth.faults}
+    first = min(faulty)
+    before = [value for step, value in durations.items() if 1 < step < first]
+    after = [value for step, value in durations.items() if step > first]
+    return statistics.median(after) - statistics.median(before)
+
+
+def check_faulty_steps(tap, truth, verdicts, options):
+    """Every step with the fault has the right verdict; returns the errors of its size."""
+    fault, rank = truth.options["fault"], int(truth.options["rank"])
+    # A link stays slow from its first step on, though the job notes its fault only once.
+    first = min(entry.step for entry in truth.faults)
+    steps = range(first, int(truth.options["steps"])) if fault == "link" else sorted(entry.step for entry in truth.faults)
+    right = {
+        step: [row for row in verdicts[step] if row["class"] == CLASS_OF_FAULT[fault] and row["rank"] == rank]
+        for step in steps
+    }
+    missing = (f"step {step}: {[(row['class'], row['rank']) for row in verdicts[step]]}" for step in steps if not right[step])
+    tap.check(f"{fault} fault of rank {rank}: class and place in every step", missing, f"{len(steps)} steps")
+    if fault == "link":
+        device = truth.rank_places[rank]["device"]
+        wrong = {row["device"] for step in steps for row in right[step] if not (row["device"] or "").startswith(device)}
+        tap.check(f"the slow link is named by device {device}", map(str, wrong))
+    size = expected_size_ns(truth, fault)
+    errors = [sum(row["size_ns"] for row in rows) - size for rows in right.values() if rows]
+    median = statistics.median(map(abs, errors)) if errors else float("inf")
+    note = f"median error {median / MS:.2f} ms of {size / MS:.1f} ms"
+    tap.check("size of the fault", [note] if median > SIZE_TOLERANCE_NS else [], note)
+    if options.size_errors:
+        with open(options.size_errors, "a") as out:
+            entry = {"job": os.path.basename(os.path.normpath(options.folder)), "fault": fault, "rank": rank}
+            entry |= {"size_ms": size / MS, "steps": len(steps), "found": sum(map(bool, right.values()))}
+            print(json.dumps(entry | {"errors_ms": [round(error / MS, 3) for error in errors]}), file=out)
+    return {row["id"] for rows in right.values() for row in rows}
+
+
+def check_verdicts(tap, truth, store, options):
+    verdicts = collections.defaultdict(list)
+    for row in store.rows("SELECT * FROM verdict ORDER BY id"):
+        verdicts[row["step"]].append(row)
+    expected = set()
+    if truth.options["fault"] != "none":
+        expected = check_faulty_steps(tap, truth, verdicts, options)
+    late = truth_lateness(truth)
+    unfounded = (
+        f"step {row['step']}: {row['class']}, rank {row['rank']}, {row['size_ns'] / MS:.1f} ms; "
+        f"the truth has {late[row['step'], row['rank']] / MS:.1f} ms"
+        for rows in verdicts.values()
+        for row in rows
+        if row["id"] not in expected
+        and abs(late[row["step"], row["rank"]] - row["size_ns"]) > max(SIZE_TOLERANCE_NS, row["size_ns"] // 3)
+    )
+    tap.check("no other verdict, but for lateness that the truth shows too", unfounded)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--store")
+    parser.add_argument("--size-errors", metavar="FILE")
+    parser.add_argument("--only-verdicts", action="store_true", help="skip calls, bytes and durations")
+    options = parser.parse_args()
+    truth, tap = Truth(options.folder), Tap()
+    store = Store(options.store or os.path.join(options.folder, "qpscope.db"))
+    if not options.only_verdicts:
+        calls = store.calls()
+        check_calls(tap, truth, calls)
+        check_bytes(tap, truth, calls)
+        check_steps(tap, truth, store)
+    check_verdicts(tap, truth, store, options)
+    print(f"1..{tap.count}")
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
