@@ -12,18 +12,17 @@ qpscope_wait_ready() { # qpscope_wait_ready DAEMON: until it says that it is rea
     local tries
     for ((tries = 0; tries < 300; tries++)); do
         grep -q "ready" "$QPSCOPE_RUN/$1.log" 2>/dev/null && return 0
-        sleep 0.1
+        lab_nap 0.1
     done
     echo "hook: $1 did not become ready within 30 s:" >&2
     cat "$QPSCOPE_RUN/$1.log" >&2
     return 1
 }
 
-qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background, with its process id in a file
+qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
     local daemon=$1
     shift
     "$@" >>"$QPSCOPE_RUN/$daemon.log" 2>&1 &
-    echo $! >"$QPSCOPE_RUN/$daemon.pid"
 }
 
 qpscope_start_correlator() {
@@ -47,16 +46,39 @@ qpscope_start_host() {
         --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" $QPSCOPE_HOST_OPTIONS
 }
 
+# A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
+qpscope_signal() { # qpscope_signal SIGNAL DAEMON
+    local name=qpscope-$2
+    pkill "-$1" -x "${name:0:15}"
+}
+
 qpscope_stop() { # qpscope_stop DAEMON: in order, waiting for its end
-    local pid tries
-    pid=$(cat "$QPSCOPE_RUN/$1.pid")
-    kill -TERM "$pid" 2>/dev/null
+    local tries
     for ((tries = 0; tries < 300; tries++)); do
-        kill -0 "$pid" 2>/dev/null || return 0
-        sleep 0.1
+        qpscope_signal "$([ "$tries" = 0 ] && echo TERM || echo 0)" "$1" || return 0
+        lab_nap 0.1
     done
     echo "hook: $1 did not end within 30 s of SIGTERM; killed" >&2
-    kill -KILL "$pid"
+    qpscope_signal KILL "$1"
+}
+
+# With QPSCOPE_KILLS=N: kills a daemon N times at random instants and starts it again up to a second later. kills.txt
+# tells what was done: daemon, seconds of CLOCK_BOOTTIME when it was killed and when it was started again.
+during_job() {
+    local daemons=(nic host correlator) daemon at i truth=()
+    [ -n "${QPSCOPE_KILLS:-}" ] || return 0
+    until [[ ${truth[*]} == *'"kind":"step"'* ]]; do
+        lab_nap 0.3
+        mapfile -t truth < "$LAB_OUT/truth0.jsonl"
+    done 2>/dev/null
+    for ((i = 0; i < QPSCOPE_KILLS; i++)); do
+        lab_nap "0.$((RANDOM % 900 + 100))"
+        daemon=${daemons[i % 3]} at=$(lab_uptime)
+        qpscope_signal KILL "$daemon"
+        lab_nap "0.$((RANDOM % 900 + 100))"
+        "qpscope_start_$daemon"
+        echo "$daemon $at $(lab_uptime)" >>"$LAB_OUT/kills.txt"
+    done
 }
 
 before_job() {

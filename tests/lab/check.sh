@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Runs the lab's jobs in one guest with qpscope beside them, then judges everything against the truth. Prints TAP.
+#   --seeds N   jobs of each fault (3)        --out DIR   keeps the output there (else it is removed)
+set -uo pipefail
+here=$(dirname "$(realpath "$0")")
+top=$(dirname "$(dirname "$here")")
+seeds=3 out='' build=$top/build
+while [ $# -gt 0 ]; do
+    case $1 in
+    --seeds) seeds=$2 ;;
+    --out) out=$(realpath -m "$2") ;;
+    --build) build=$(realpath "$2") ;;
+    *) sed -n '3,4s/^# //p' "$0" >&2 && exit 2 ;;
+    esac
+    shift 2
+done
+[ -n "$out" ] || { out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT; }
+mkdir -p "$out"
+qpscope=$build/cli/qpscope bad=0
+
+judge() { # judge JOB COMMAND...: a check that prints TAP, each line with the job's name
+    local log
+    log=$("${@:2}" 2>&1) || bad=1
+    sed -E "s/^(ok|not ok) [0-9]+ - /\1 - $1: /; /^1\.\./d" <<<"$log"
+    grep -qE '^(not )?ok ' <<<"$log" || { echo "not ok - $1: $(basename "$2") judged nothing" && bad=1; }
+}
+judge_plain() { # judge_plain JOB NAME COMMAND...: a check by its exit status
+    local log
+    if log=$("${@:3}" 2>&1); then
+        echo "ok - $1: $2"
+    else
+        echo "not ok - $1: $2" && sed 's/^/#   /' <<<"$log" | tail -n 12 && bad=1
+    fi
+}
+
+"$here/plan.py" --seeds "$seeds" >"$out/plan.sh"
+head -n 1 "$out/plan.sh"
+jobs=$(grep -c '^job_run' "$out/plan.sh")
+"$here/prepare.sh" || { echo "not ok - the lab could not be prepared" && exit 1; }
+judge_plain lab "every job ran and ended well" \
+    "$here/run.sh" --out "$out" --build "$build" --plan "$out/plan.sh" --hook "$here/hook_qpscope.sh" --timeout $((120 + jobs * 75))
+
+while read -r _ job _; do
+    folder=$out/$job
+    [ -f "$folder/qpscope.db" ] || { echo "not ok - $job: left no store" && bad=1 && continue; }
+    judge_plain "$job" "the truth agrees with itself" "$here/truth.py" "$folder"
+    if [ "$job" = killed ]; then
+        judge "$job" "$here/check_killed.py" "$folder"
+        continue
+    fi
+    judge "$job" "$here/check_owners.py" "$folder"
+    judge "$job" "$here/check_job.py" --size-errors "$out/size-errors.jsonl" "$folder"
+    judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
+done < <(grep '^job_run' "$out/plan.sh")
+judge quiet "$here/check_frames.py" --nic "$build/nic/qpscope-nic" "$out/quiet"
+judge_plain quiet "the Perfetto file decodes to the store's rows" "$here/check_perfetto.sh" "$qpscope" "$out/quiet"
+exit $bad

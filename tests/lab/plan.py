@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""plan.py [--seeds N] [--secret S] [--only-faults]: a plan for run.sh, on stdout.
+
+For each of N seeds a job without a fault and one with each kind of fault, whose rank, size (40 to 200 ms) and first
+step come from the secret, which qpscope never sees (by default the time: every run has new ones; it is printed in the
+plan, so that a run can be made again). Without --only-faults also the special jobs that check.sh judges.
+"""
+
+import argparse
+import random
+import time
+
+OTHER_TIME = "unshare --time --fork --monotonic 7 --boottime 7 --"
+# name, variables of the hook, options of job_run
+SPECIAL = (
+    ("quiet", "", "--fault none --pcap --foreign 0,2 --library-name libcollectives.so.7 --seed 11"),
+    ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
+    ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
+    ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
+    ("killed", "QPSCOPE_KILLS=10", "--fault none --seed 15 --steps 24"),
+)
+VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS"
+
+
+def fault_jobs(seeds, chance):
+    for seed in range(1, seeds + 1):
+        for fault in ("none", "host", "gpu", "link"):
+            rank, delay, first = chance.randrange(4), chance.randrange(40, 201), chance.randrange(3, 7)
+            options = f"--fault {fault} --rank {rank} --delay {delay} --first-step {first} --seed {chance.randrange(1, 100000)}"
+            yield f"{fault}-{seed}", "", options
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--secret", type=int, default=time.time_ns() // 1_000_000)
+    parser.add_argument("--only-faults", action="store_true")
+    options = parser.parse_args()
+    print(f"# secret {options.secret}")
+    jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
+    for name, variables, job in [*(() if options.only_faults else SPECIAL), *jobs]:
+        print(f"unset {VARIABLES}")
+        if variables:
+            print(variables)
+        print(f"job_run {name} {job}")
+
+
+if __name__ == "__main__":
+    main()
