@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the probes tell user space: one event a hit, through one ring buffer, in the order in which they happened.
+ * Included by both sides, which assert the sizes. Native byte order: an event never leaves the machine.
+ *
+ * Times are bpf_ktime_get_ns(): the kernel's CLOCK_MONOTONIC, which no time namespace shifts. Process and thread ids
+ * are those of the initial pid namespace.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#define EVENT_ID_BYTES      128 /* ncclUniqueId */
+#define EVENT_PENDING_MAX   64  /* communicators made in one group by one thread */
+#define EVENT_NAME_BYTES    16
+#define EVENT_ADDRESS_BYTES 16
+
+enum event_kind {
+    EVENT_PROCESS = 1,
+    EVENT_PROCESS_EXIT,
+    EVENT_THREAD_FORK,
+    EVENT_THREAD_EXIT,
+    EVENT_INIT,
+    EVENT_POINTER,
+    EVENT_INIT_RETURN,
+    EVENT_GROUP_END,
+    EVENT_GROUP_RETURN,
+    EVENT_CALL,
+    EVENT_DESTROY,
+    EVENT_QUEUE_PAIR_CREATE,
+    EVENT_QUEUE_PAIR_MODIFY,
+    EVENT_QUEUE_PAIR_DESTROY,
+};
+
+struct event_header {
+    __u32 kind;
+    __u32 lost; /* events dropped since the start, when this one was made (low 32 bits) */
+    __u64 at_ns;
+    __u32 tgid;
+    __u32 tid;
+};
+
+enum event_process_flag {
+    PROCESS_COLLECTIVE = 1, /* called the collective library */
+    PROCESS_VERBS = 2,      /* made a queue pair */
+};
+
+/* The first hit of a process, and again when it shows a new flag. */
+struct event_process {
+    struct event_header header;
+    __u64 started_ns;
+    __u64 library; /* attach cookie of the probe that was hit */
+    __u32 flags;   /* all flags so far */
+    __u32 reserved;
+    char command[EVENT_NAME_BYTES];
+};
+
+/* EVENT_PROCESS_EXIT (its last thread ends, or it executes another program), EVENT_THREAD_EXIT. */
+struct event_exit {
+    struct event_header header;
+};
+
+/* header.tid is the thread that makes the new one. */
+struct event_fork {
+    struct event_header header;
+    __u32 child;
+    __u32 reserved;
+};
+
+enum event_creator {
+    CREATOR_INIT_RANK = 1,
+    CREATOR_INIT_RANK_CONFIG,
+    CREATOR_INIT_RANK_SCALABLE,
+    CREATOR_INIT_ALL,
+    CREATOR_SPLIT,
+};
+
+/* Entry of a call that makes communicators. Its time and thread name it in the events that follow. */
+struct event_init {
+    struct event_header header;
+    __u64 parent;      /* split: ncclComm_t */
+    __s32 ranks_count; /* init all: number of communicators; split: 0 */
+    __s32 rank;        /* -1 = not given */
+    __s32 color;
+    __s32 key;
+    __u8 creator;
+    __u8 grouped;     /* within a group: the work is done by the outermost group end */
+    __u8 nonblocking; /* its configuration says so */
+    __u8 reserved[5];
+    __u8 id[EVENT_ID_BYTES]; /* zeros where there is none */
+};
+
+/* The ncclComm_t that an init call has made. */
+struct event_pointer {
+    struct event_header header;
+    __u64 entered_ns; /* of the init call */
+    __u64 pointer;
+    __u32 index; /* init all: which of them */
+    __u32 reserved;
+};
+
+struct event_init_return {
+    struct event_header header;
+    __u64 entered_ns;
+    __s32 result; /* ncclResult_t */
+    __u32 grouped;
+};
+
+/* EVENT_GROUP_END: entry of the outermost ncclGroupEnd of a group that held something; EVENT_GROUP_RETURN: its return,
+ * only when communicators were made in it. */
+struct event_group {
+    struct event_header header;
+    __u32 group; /* counts the groups of the thread from 1 */
+    __u32 inits; /* communicators to be made */
+    __s32 result;
+    __u32 nonblocking; /* one of them says so */
+};
+
+#define EVENT_NO_REDUCTION 255
+/* Entry of a data call. */
+struct event_call {
+    struct event_header header;
+    __u64 communicator; /* ncclComm_t */
+    __u64 count;
+    __u64 stream;
+    __s32 peer;  /* peer or root, -1 = none */
+    __u32 group; /* as in event_group; 0 = not grouped */
+    __u8 operation;
+    __u8 datatype;
+    __u8 reduction;
+    __u8 reserved[5];
+};
+
+/* Entry of ncclCommDestroy or ncclCommAbort. */
+struct event_destroy {
+    struct event_header header;
+    __u64 communicator;
+};
+
+/* ibv_create_qp returned a queue pair. */
+struct event_queue_pair_create {
+    struct event_header header;
+    __u64 pointer;
+    __u64 send_queue; /* ibv_cq */
+    __u32 qpn;
+    __u32 type;
+    char device[EVENT_NAME_BYTES];
+};
+
+/* ibv_modify_qp returned 0. A field counts where its bit in `mask` (enum ibv_qp_attr_mask) is set. */
+struct event_queue_pair_modify {
+    struct event_header header;
+    __u64 pointer;
+    __u32 mask;
+    __u32 remote_qpn;
+    __u8 state;
+    __u8 port;         /* IBV_QP_PORT */
+    __u8 address_port; /* IBV_QP_AV: of the address */
+    __u8 address_index;
+    __u8 traffic_class;
+    __u8 global;
+    __u8 reserved[2];
+    __u8 remote_address[EVENT_ADDRESS_BYTES];
+};
+
+struct event_queue_pair_destroy {
+    struct event_header header;
+    __u64 pointer;
+};
+
+_Static_assert(sizeof(struct event_header) == 24, "event_header");
+_Static_assert(sizeof(struct event_process) == 64, "event_process");
+_Static_assert(sizeof(struct event_exit) == 24, "event_exit");
+_Static_assert(sizeof(struct event_fork) == 32, "event_fork");
+_Static_assert(sizeof(struct event_init) == 184, "event_init");
+_Static_assert(sizeof(struct event_pointer) == 48, "event_pointer");
+_Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
+_Static_assert(sizeof(struct event_group) == 40, "event_group");
+_Static_assert(sizeof(struct event_call) == 64, "event_call");
+_Static_assert(sizeof(struct event_destroy) == 32, "event_destroy");
+_Static_assert(sizeof(struct event_queue_pair_create) == 64, "event_queue_pair_create");
+_Static_assert(sizeof(struct event_queue_pair_modify) == 64, "event_queue_pair_modify");
+_Static_assert(sizeof(struct event_queue_pair_destroy) == 32, "event_queue_pair_destroy");

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a rank asks of the collective library, at its public entries (NCCL 2.13 to 2.30, RCCL): communicators made, data
+ * calls, groups. Data calls have an entry probe only. Invariant of a thread's note: `pending` are the communicators
+ * that the open group will make, in the order of their calls, which is the order in which the library makes them.
+ */
+#include "bpf/argument.h"
+#include "bpf/ring.h"
+
+enum operation {
+#define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
+#include "wire/operation.def"
+#undef OPERATION
+};
+
+#define RESULT_IN_PROGRESS     7  /* ncclInProgress */
+#define CONFIG_BLOCKING_OFFSET 16 /* ncclConfig_t: size, magic, version, blocking */
+
+struct pending {
+    __u64 address; /* where the library will store the ncclComm_t */
+    __u64 entered_ns;
+};
+
+struct nccl_thread {
+    __u32 depth; /* of groups */
+    __u32 group;
+    __u32 group_calls;
+    __u32 pending_count;
+    __u32 ending;      /* the outermost ncclGroupEnd runs */
+    __u32 call_count;  /* communicators of the init call that runs */
+    __u32 nonblocking; /* one of `pending` says so */
+    __u32 reserved;
+    struct pending call;      /* the init call that runs outside of a group, or within one until it returns */
+    __u64 bcast_communicator; /* ncclBcast runs ncclBroadcast inside */
+    __u64 bcast_buffer;
+    struct pending pending[EVENT_PENDING_MAX];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct nccl_thread);
+} nccl_threads SEC(".maps");
+
+static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
+{
+    return bpf_task_storage_get(&nccl_threads, (void *)bpf_get_current_task_btf(), NULL, flags);
+}
+
+SEC("uprobe")
+int nccl_group_start(registers_t *registers)
+{
+    struct nccl_thread *thread = nccl_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (thread == NULL || thread->depth++ != 0)
+        return 0;
+    thread->group++;
+    thread->group_calls = 0;
+    thread->pending_count = 0;
+    thread->nonblocking = 0;
+    return 0;
+}
+
+static __always_inline void emit_group(__u32 kind, const struct nccl_thread *thread, __s32 result)
+{
+    struct event_group *event = ring_reserve(kind, sizeof *event);
+    if (event == NULL)
+        return;
+    event->group = thread->group;
+    event->inits = thread->pending_count;
+    event->result = result;
+    event->nonblocking = thread->nonblocking;
+    if (thread->pending_count == 0)
+        ring_submit_lazily(event);
+    else
+        ring_submit(event);
+}
+
+SEC("uprobe")
+int nccl_group_end(registers_t *registers)
+{
+    struct nccl_thread *thread = nccl_thread(0);
+    if (thread == NULL || thread->depth == 0 || --thread->depth != 0)
+        return 0;
+    if (thread->group_calls == 0 && thread->pending_count == 0)
+        return 0;
+    thread->ending = thread->pending_count != 0;
+    emit_group(EVENT_GROUP_END, thread, 0);
+    return 0;
+}
+
+static __always_inline void emit_pointer(__u64 entered_ns, __u64 address, __u32 index)
+{
+    struct event_pointer *event = ring_reserve(EVENT_POINTER, sizeof *event);
+    if (event == NULL)
+        return;
+    event->entered_ns = entered_ns;
+    event->index = index;
+    event->reserved = 0;
+    ring_read(&event->pointer, sizeof event->pointer, address);
+    ring_submit(event);
+}
+
+SEC("uretprobe")
+int nccl_group_return(registers_t *registers)
+{
+    struct nccl_thread *thread = nccl_thread(0);
+    if (thread == NULL || thread->ending == 0)
+        return 0;
+    for (__u32 i = 0; i < EVENT_PENDING_MAX && i < thread->pending_count; i++)
+        emit_pointer(thread->pending[i].entered_ns, thread->pending[i].address, 0);
+    emit_group(EVENT_GROUP_RETURN, thread, (__s32)argument_result(registers));
+    thread->ending = 0;
+    thread->pending_count = 0;
+    return 0;
+}
+
+/* What an init call's arguments say. */
+struct init {
+    __u64 address; /* ncclComm_t *, for init all an array */
+    __u64 id;      /* address of the first ncclUniqueId, 0 = none */
+    __u64 config;
+    __u64 parent;
+    __s32 ranks_count;
+    __s32 rank;
+    __s32 color;
+    __s32 key;
+    __u8 creator;
+};
+
+static __always_inline __u8 is_nonblocking(__u64 config)
+{
+    __s32 blocking = 1;
+    if (config != 0)
+        ring_read(&blocking, sizeof blocking, config + CONFIG_BLOCKING_OFFSET);
+    return blocking == 0;
+}
+
+static __always_inline void emit_init(const struct init *init, __u64 *entered_ns, bool grouped, __u8 nonblocking)
+{
+    struct event_init *event = ring_reserve(EVENT_INIT, sizeof *event);
+    if (event == NULL)
+        return;
+    event->parent = init->parent;
+    event->ranks_count = init->ranks_count;
+    event->rank = init->rank;
+    event->color = init->color;
+    event->key = init->key;
+    event->creator = init->creator;
+    event->grouped = grouped;
+    event->nonblocking = nonblocking;
+    __builtin_memset(event->reserved, 0, sizeof event->reserved);
+    __builtin_memset(event->id, 0, sizeof event->id);
+    if (init->id != 0)
+        ring_read(event->id, sizeof event->id, init->id);
+    *entered_ns = event->header.at_ns;
+    ring_submit(event);
+}
+
+static __always_inline int init_enter(registers_t *registers, const struct init *init)
+{
+    ring_note_process(registers, PROCESS_COLLECTIVE);
+    struct nccl_thread *thread = nccl_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (thread == NULL)
+        return 0;
+    __u64 entered_ns = bpf_ktime_get_ns();
+    const __u8 nonblocking = is_nonblocking(init->config);
+    thread->nonblocking |= nonblocking;
+    emit_init(init, &entered_ns, thread->depth != 0, nonblocking);
+    thread->call.address = init->address;
+    thread->call.entered_ns = entered_ns;
+    thread->call_count = init->creator == CREATOR_INIT_ALL ? init->ranks_count : 1;
+    const __u32 at = thread->pending_count;
+    if (thread->depth != 0 && at < EVENT_PENDING_MAX) {
+        thread->pending[at] = thread->call;
+        thread->pending_count = at + 1;
+    }
+    return 0;
+}
+
+SEC("uretprobe")
+int nccl_init_return(registers_t *registers)
+{
+    struct nccl_thread *thread = nccl_thread(0);
+    if (thread == NULL || thread->call.entered_ns == 0)
+        return 0;
+    const __s32 result = (__s32)argument_result(registers);
+    const __u64 entered_ns = thread->call.entered_ns;
+    const __u32 count = thread->depth == 0 ? thread->call_count : 0;
+    for (__u32 i = 0; i < EVENT_PENDING_MAX && i < count; i++)
+        emit_pointer(entered_ns, thread->call.address + 8 * i, i);
+    thread->call.entered_ns = 0;
+    if (thread->depth != 0 && result != 0 && result != RESULT_IN_PROGRESS && thread->pending_count != 0)
+        thread->pending_count--;
+    struct event_init_return *event = ring_reserve(EVENT_INIT_RETURN, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->entered_ns = entered_ns;
+    event->result = result;
+    event->grouped = thread->depth != 0;
+    ring_submit(event);
+    return 0;
+}
+
+/* The 128 bytes of the id are passed by value: in memory on the stack, or on AArch64 as a pointer to a copy. */
+#if defined(__TARGET_ARCH_x86)
+#define ID_BY_VALUE(registers) argument_stack(registers)
+#define AFTER_ID               2
+#else
+#define ID_BY_VALUE(registers) argument(registers, 2)
+#define AFTER_ID               3
+#endif
+
+SEC("uprobe")
+int nccl_init_rank(registers_t *registers)
+{
+    const struct init init = {
+        .address = argument(registers, 0),
+        .ranks_count = (__s32)argument(registers, 1),
+        .id = ID_BY_VALUE(registers),
+        .rank = (__s32)argument(registers, AFTER_ID),
+        .creator = CREATOR_INIT_RANK,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_init_rank_config(registers_t *registers)
+{
+    const struct init init = {
+        .address = argument(registers, 0),
+        .ranks_count = (__s32)argument(registers, 1),
+        .id = ID_BY_VALUE(registers),
+        .rank = (__s32)argument(registers, AFTER_ID),
+        .config = argument(registers, AFTER_ID + 1),
+        .creator = CREATOR_INIT_RANK_CONFIG,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_init_rank_scalable(registers_t *registers)
+{
+    const struct init init = {
+        .address = argument(registers, 0),
+        .ranks_count = (__s32)argument(registers, 1),
+        .rank = (__s32)argument(registers, 2),
+        .id = argument(registers, 4),
+        .config = argument(registers, 5),
+        .creator = CREATOR_INIT_RANK_SCALABLE,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_init_all(registers_t *registers)
+{
+    const struct init init = {
+        .address = argument(registers, 0),
+        .ranks_count = (__s32)argument(registers, 1),
+        .rank = -1,
+        .creator = CREATOR_INIT_ALL,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_split(registers_t *registers)
+{
+    const struct init init = {
+        .parent = argument(registers, 0),
+        .color = (__s32)argument(registers, 1),
+        .key = (__s32)argument(registers, 2),
+        .address = argument(registers, 3),
+        .config = argument(registers, 4),
+        .rank = -1,
+        .creator = CREATOR_SPLIT,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_destroy(registers_t *registers)
+{
+    ring_note_process(registers, PROCESS_COLLECTIVE);
+    struct event_destroy *event = ring_reserve(EVENT_DESTROY, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->communicator = argument(registers, 0);
+    ring_submit(event);
+    return 0;
+}
+
+static __always_inline int emit_call(registers_t *registers, struct nccl_thread *thread, const struct event_call *call)
+{
+    ring_note_process(registers, PROCESS_COLLECTIVE);
+    const bool grouped = thread != NULL && thread->depth != 0;
+    if (grouped)
+        thread->group_calls++;
+    struct event_call *event = ring_reserve(EVENT_CALL, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->communicator = call->communicator;
+    event->count = call->count;
+    event->stream = call->stream;
+    event->peer = call->peer;
+    event->group = grouped ? thread->group : 0;
+    event->operation = call->operation;
+    event->datatype = call->datatype;
+    event->reduction = call->reduction;
+    __builtin_memset(event->reserved, 0, sizeof event->reserved);
+    ring_submit_lazily(event);
+    return 0;
+}
+
+/* ncclBcast counts itself; the ncclBroadcast that it runs inside, of the same buffer in place, does not count again. */
+static __always_inline bool is_inner_broadcast(registers_t *registers, struct nccl_thread *thread)
+{
+    if (thread == NULL || thread->bcast_communicator == 0)
+        return false;
+    const bool inner = thread->bcast_communicator == argument_any(registers, 5) &&
+                       thread->bcast_buffer == argument(registers, 0) && thread->bcast_buffer == argument(registers, 1);
+    thread->bcast_communicator = 0;
+    return inner;
+}
+
+/*
+ * The data calls, by the places of their arguments; -1 = has none.
+ * CALL(program, operation, count, data type, reduction, peer or root, communicator, stream)
+ */
+#define CALL(program, kind, count_at, datatype_at, reduction_at, peer_at, communicator_at, stream_at)                  \
+    SEC("uprobe")                                                                                                      \
+    int program(registers_t *registers)                                                                                \
+    {                                                                                                                  \
+        struct nccl_thread *thread = nccl_thread(0);                                                                   \
+        if (OPERATION_##kind == OPERATION_BROADCAST && is_inner_broadcast(registers, thread))                          \
+            return 0;                                                                                                  \
+        const struct event_call call = {                                                                               \
+            .communicator = argument_any(registers, communicator_at),                                                  \
+            .count = argument_any(registers, count_at),                                                                \
+            .stream = argument_any(registers, stream_at),                                                              \
+            .peer = (peer_at) < 0 ? -1 : (__s32)argument_any(registers, peer_at),                                      \
+            .operation = OPERATION_##kind,                                                                             \
+            .datatype = (__u8)argument_any(registers, datatype_at),                                                    \
+            .reduction = (reduction_at) < 0 ? EVENT_NO_REDUCTION : (__u8)argument_any(registers, reduction_at),        \
+        };                                                                                                             \
+        return emit_call(registers, thread, &call);                                                                    \
+    }
+
+#include "bpf/call.def"
+#undef CALL
+
+SEC("uprobe")
+int nccl_bcast(registers_t *registers)
+{
+    struct nccl_thread *thread = nccl_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    const struct event_call call = {
+        .communicator = argument(registers, 4),
+        .count = argument(registers, 1),
+        .stream = argument(registers, 5),
+        .peer = (__s32)argument(registers, 3),
+        .operation = OPERATION_BROADCAST,
+        .datatype = (__u8)argument(registers, 2),
+        .reduction = EVENT_NO_REDUCTION,
+    };
+    if (thread != NULL) {
+        thread->bcast_communicator = call.communicator;
+        thread->bcast_buffer = argument(registers, 0);
+    }
+    return emit_call(registers, thread, &call);
+}

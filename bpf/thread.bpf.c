@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Who makes whom: thread creation and ends of the processes that matter, and the clock of all probes. Also the home of
+ * what the probes share (ring.h).
+ */
+#include "bpf/ring.h"
+
+#include <bpf/bpf_tracing.h>
+
+struct ring_map events SEC(".maps");
+struct process_map processes SEC(".maps");
+
+__u64 events_lost = 0;
+__u64 events_lost_at_ns = 0;
+__u64 reads_failed = 0;
+__u64 processes_refused = 0;
+const volatile __u64 wake_bytes = 0;
+
+__u64 clock_now_ns = 0;
+
+char licence[] SEC("license") = "Dual BSD/GPL";
+
+/* Only threads that descend from a communicator's creation matter, and those exist in PROCESS_COLLECTIVE only. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
+{
+    const __u32 tgid = parent->tgid;
+    if (child->tgid != parent->tgid)
+        return 0;
+    const __u32 *flags = bpf_map_lookup_elem(&processes, &tgid);
+    if (flags == NULL || (*flags & PROCESS_COLLECTIVE) == 0)
+        return 0;
+    struct event_fork *event = ring_reserve(EVENT_THREAD_FORK, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->child = child->pid;
+    event->reserved = 0;
+    ring_submit_lazily(event);
+    return 0;
+}
+
+static __always_inline void end_process(const __u32 *tgid)
+{
+    bpf_map_delete_elem(&processes, tgid);
+    struct event_exit *event = ring_reserve(EVENT_PROCESS_EXIT, sizeof *event);
+    if (event != NULL)
+        ring_submit(event);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_exit, struct task_struct *task)
+{
+    const __u32 tgid = task->tgid;
+    if (bpf_map_lookup_elem(&processes, &tgid) == NULL)
+        return 0;
+    if (task->signal->live.counter == 0) {
+        end_process(&tgid);
+        return 0;
+    }
+    struct event_exit *event = ring_reserve(EVENT_THREAD_EXIT, sizeof *event);
+    if (event != NULL)
+        ring_submit_lazily(event);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+    const __u32 tgid = task->tgid;
+    if (bpf_map_lookup_elem(&processes, &tgid) != NULL)
+        end_process(&tgid);
+    return 0;
+}
+
+/* Run on demand between two readings of user space's clock. */
+SEC("syscall")
+int clock_read(void *context)
+{
+    clock_now_ns = bpf_ktime_get_ns();
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a file must define to be of interest, and where in it the probes of probe.def go. The file is recognised by its
+ * symbols, whatever its name, also when the library is linked into a program. Pure but for reading the file; one
+ * thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum library_kind { LIBRARY_COLLECTIVE, LIBRARY_VERBS, LIBRARY_KINDS };
+
+struct probe_spec {
+    enum library_kind kind;
+    const char *symbol;
+    const char *program; /* in the kernel */
+    bool at_return;
+    const char *reads; /* for people */
+};
+
+extern const struct probe_spec probe_specs[];
+extern const size_t probe_specs_count;
+
+#define LIBRARY_PLACES_MAX 128
+struct library_place {
+    size_t spec; /* index into probe_specs */
+    uint64_t file_offset;
+};
+
+struct library_places {
+    struct library_place places[LIBRARY_PLACES_MAX]; /* in the order of probe_specs */
+    size_t count;
+    bool kinds[LIBRARY_KINDS];
+};
+
+/* Count 0 when the file is none of ours. -ENOEXEC, -EBADMSG, another -errno as elf.h; not logged. */
+int library_find(int descriptor, struct library_places *places);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * qpscope-host: who owns each queue pair, and what each rank asked the collective library for. Sleeps in epoll; wakes
+ * for events, for new executable mappings, and every 50 ms for what every stream must have.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "host/counter.h"
+#include "host/discovery.h"
+#include "host/probe.h"
+#include "host/publisher.h"
+#include "host/tracker.h"
+#include "host/watch.h"
+#include "wire/log.h"
+#include "wire/option.h"
+#include "wire/seal.h"
+
+#define TICK_MS 50
+
+struct settings {
+    const char *link;
+    const char *clock;
+    const char *key_file;
+    const char *record;
+    struct option_list roots;
+    struct option_list libraries;
+    uint64_t buffer_bytes;
+    bool json;
+    bool verbose;
+};
+
+#define SETTING(member) offsetof(struct settings, member)
+static const struct option_spec option_specs[] = {
+    {.name = "link",
+     .kind = OPTION_TEXT,
+     .offset = SETTING(link),
+     .argument = "URL",
+     .help = "send records to the correlator at URL (ipc:///run/qpscope/host.ipc)"},
+    {.name = "clock",
+     .kind = OPTION_TEXT,
+     .offset = SETTING(clock),
+     .argument = "URL",
+     .help = "compare clocks with the correlator at URL"},
+    {.name = "key-file",
+     .kind = OPTION_TEXT,
+     .offset = SETTING(key_file),
+     .argument = "FILE",
+     .help = "seal what leaves the machine with the key in FILE"},
+    {.name = "record",
+     .kind = OPTION_TEXT,
+     .offset = SETTING(record),
+     .argument = "FILE",
+     .help = "write records to the capture file FILE"},
+    {.name = "root",
+     .kind = OPTION_TEXT_LIST,
+     .offset = SETTING(roots),
+     .argument = "DIR",
+     .help = "look for libraries in the tree below DIR before a job starts (default /)"},
+    {.name = "library",
+     .kind = OPTION_TEXT_LIST,
+     .offset = SETTING(libraries),
+     .argument = "FILE",
+     .help = "probe FILE before a job maps it"},
+    {.name = "buffer",
+     .kind = OPTION_BYTES,
+     .offset = SETTING(buffer_bytes),
+     .argument = "SIZE",
+     .help = "size of the probes' ring buffer (4MiB)",
+     .minimum = 4096,
+     .maximum = 1ULL << 30},
+    {.name = "json",
+     .short_name = 'j',
+     .kind = OPTION_FLAG,
+     .offset = SETTING(json),
+     .help = "print each record as a JSON object on a line of its own"},
+    {.name = "verbose",
+     .short_name = 'v',
+     .kind = OPTION_FLAG,
+     .offset = SETTING(verbose),
+     .help = "say more on stderr"},
+};
+
+static const struct option_program program = {
+    .name = "qpscope-host",
+    .summary = "tell who owns each RDMA queue pair and what each rank asked of NCCL or RCCL",
+    .usage = "[OPTIONS]",
+    .options = option_specs,
+    .options_count = sizeof option_specs / sizeof option_specs[0],
+    .epilogue = "Libraries are found by their symbols in every process, whatever their file's name or root.\n"
+                "Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n"
+                "\n"
+                "Exit codes: 0 ended by SIGINT or SIGTERM, 1 failure, 2 usage.\n",
+};
+
+static const struct counter_spec counter_specs[] = {
+#define COUNTER(name, text, help) {text, help},
+#include "host/counter.def"
+#undef COUNTER
+};
+
+struct host {
+    uint64_t counters[HOST_COUNTERS];
+    struct counter_table counter_table;
+    struct probe *probe;
+    struct watch *watch;
+    struct discovery *discovery;
+    struct tracker *tracker;
+    struct publisher *publisher;
+    int poll;
+    int timer;
+    int signals;
+};
+
+/* ---- what the parts ask of each other ---- */
+
+static void take_event(void *context, const void *event, size_t length_bytes)
+{
+    struct host *host = context;
+    tracker_event(host->tracker, event, length_bytes);
+}
+
+static void publish(void *context, enum record_kind kind, void *record)
+{
+    struct host *host = context;
+    publisher_add(host->publisher, kind, record);
+}
+
+static void find_library_path(void *context, uint32_t pid, uint64_t number, char *path, size_t path_bytes)
+{
+    const struct host *host = context;
+    const struct library *library = discovery_library(host->discovery, number);
+    if (library != NULL && process_path((pid_t)pid, &library->file, path, path_bytes) != 0)
+        snprintf(path, path_bytes, "%s", library->path);
+}
+
+static int read_gid(void *context, uint32_t pid, const char *device, unsigned port, unsigned index,
+                    uint8_t gid[ADDRESS_BYTES])
+{
+    (void)context;
+    return process_read_gid((pid_t)pid, device, port, index, gid);
+}
+
+static void raise_counter(struct host *host, enum host_counter counter, uint64_t value)
+{
+    const uint64_t present = counter_read(host->counters, counter);
+    if (value > present)
+        counter_add(host->counters, counter, value - present);
+}
+
+static size_t attach(void *context, const struct library *library, int descriptor, const struct library_places *places,
+                     uint64_t mapped_ns)
+{
+    struct host *host = context;
+    const size_t attached = probe_attach(host->probe, library->number, descriptor, places);
+    counter_add(host->counters, COUNT_PROBES_FAILED, places->count - attached);
+    log_info("%zu probes in %s%s%s", attached, library->path,
+             places->kinds[LIBRARY_COLLECTIVE] ? " (collective library)" : "",
+             places->kinds[LIBRARY_VERBS] ? " (verbs)" : "");
+    if (mapped_ns != 0) {
+        const uint64_t late_ns = publisher_now_ns(host->publisher) - mapped_ns;
+        raise_counter(host, COUNT_ATTACH_MAX, late_ns);
+        log_info("they were set %llu us after a process had mapped it", (unsigned long long)late_ns / 1000);
+    }
+    return attached;
+}
+
+static void look_at_mapping(void *context, pid_t pid, const struct mapping *mapping, uint64_t at_ns)
+{
+    struct host *host = context;
+    counter_add(host->counters, COUNT_MAPPINGS, 1);
+    discovery_look_at_mapping(host->discovery, pid, mapping, at_ns);
+}
+
+/* ---- running ---- */
+
+static void read_mappings(struct host *host)
+{
+    const uint64_t lost = watch_read(host->watch, look_at_mapping, host);
+    if (lost == 0)
+        return;
+    counter_add(host->counters, COUNT_MAPPINGS_LOST, lost);
+    discovery_scan_processes(host->discovery);
+}
+
+static int tick(struct host *host)
+{
+    struct probe_losses losses;
+    uint64_t expirations;
+    if (read(host->timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN)
+        return log_error_return(-errno, "cannot read the timer: %s", strerror(errno));
+    const int error = probe_read(host->probe);
+    if (error != 0)
+        return error;
+    probe_losses(host->probe, &losses);
+    tracker_lost(host->tracker, (uint32_t)losses.events, losses.events_at_ns);
+    raise_counter(host, COUNT_READS_FAILED, losses.reads);
+    raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
+    return publisher_tick(host->publisher);
+}
+
+static int run(struct host *host)
+{
+    for (;;) {
+        struct epoll_event events[4];
+        const int count = epoll_wait(host->poll, events, 4, -1);
+        if (count < 0 && errno != EINTR)
+            return log_error_return(-errno, "cannot wait for events: %s", strerror(errno));
+        for (int i = 0; i < count; i++) {
+            int error = 0;
+            if (events[i].data.fd == host->signals)
+                return 0;
+            if (events[i].data.fd == watch_descriptor(host->watch))
+                read_mappings(host);
+            else if (events[i].data.fd == host->timer)
+                error = tick(host);
+            else
+                error = probe_read(host->probe);
+            if (error != 0)
+                return error;
+        }
+    }
+}
+
+/* ---- starting and ending ---- */
+
+static int poll_add(const struct host *host, int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+    return epoll_ctl(host->poll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
+}
+
+static int open_poll(struct host *host)
+{
+    const struct itimerspec interval = {.it_interval.tv_nsec = TICK_MS * 1000000, .it_value.tv_nsec = 1};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    host->poll = epoll_create1(EPOLL_CLOEXEC);
+    host->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    host->signals = signalfd(-1, &signals, SFD_CLOEXEC);
+    if (host->poll < 0 || host->timer < 0 || host->signals < 0 || timerfd_settime(host->timer, 0, &interval, NULL) != 0)
+        return log_error_return(-errno, "cannot set up waiting: %s", strerror(errno));
+    const int descriptors[] = {host->signals, watch_descriptor(host->watch), probe_descriptor(host->probe),
+                               host->timer};
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        const int error = poll_add(host, descriptors[i]);
+        if (error != 0)
+            return log_error_return(error, "cannot set up waiting: %s", strerror(-error));
+    }
+    return 0;
+}
+
+static int open_publisher(struct host *host, const struct settings *settings, int64_t clock_offset_ns)
+{
+    host->counter_table = (struct counter_table){counter_specs, host->counters, HOST_COUNTERS};
+    const struct publisher_options options = {
+        .json = settings->json,
+        .emitter =
+            {
+                .kind = EMITTER_HOST,
+                .instance = "host",
+                .link_url = settings->link,
+                .clock_url = settings->clock,
+                .key_file = settings->key_file,
+                .record_path = settings->record,
+                .clock_offset_ns = clock_offset_ns,
+                .counters = &host->counter_table,
+            },
+    };
+    return publisher_open(&host->publisher, &options);
+}
+
+static int open_tracker(struct host *host)
+{
+    const struct tracker_options options = {
+        .system = {find_library_path, read_gid, publish, host},
+        .counters = host->counters,
+        .started_ns = publisher_now_ns(host->publisher),
+        .unique = seal_random(),
+    };
+    return tracker_create(&host->tracker, &options);
+}
+
+static int open_parts(struct host *host, const struct settings *settings)
+{
+    const struct probe_options probe_options = {settings->buffer_bytes, take_event, host};
+    const struct discovery_options discovery_options = {attach, host, host->counters};
+    int64_t clock_offset_ns = 0;
+    uint64_t bound_ns = 0;
+    int error = probe_open(&host->probe, &probe_options);
+    if (error == 0)
+        error = probe_clock_offset(host->probe, &clock_offset_ns, &bound_ns);
+    if (error == 0)
+        error = open_publisher(host, settings, clock_offset_ns);
+    if (error == 0)
+        error = open_tracker(host);
+    if (error == 0)
+        error = watch_open(&host->watch);
+    if (error == 0)
+        error = discovery_create(&host->discovery, &discovery_options);
+    if (error == 0)
+        error = open_poll(host);
+    log_debug("the probes' clock is %lld ns from this process's, within %llu ns", (long long)clock_offset_ns,
+              (unsigned long long)bound_ns);
+    return error;
+}
+
+/* New mappings are watched by now, so that nothing falls between. */
+static int discover(struct host *host, const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->libraries.count; i++) {
+        const int error = discovery_look_at_file(host->discovery, settings->libraries.values[i]);
+        if (error != 0)
+            return error;
+    }
+    discovery_scan_processes(host->discovery);
+    read_mappings(host);
+    for (size_t i = 0; i < settings->roots.count; i++)
+        discovery_scan_root(host->discovery, settings->roots.values[i]);
+    if (settings->roots.count == 0)
+        discovery_scan_root(host->discovery, "");
+    read_mappings(host);
+    log_info("ready");
+    return 0;
+}
+
+static void close_parts(struct host *host)
+{
+    discovery_destroy(&host->discovery);
+    watch_close(&host->watch);
+    tracker_destroy(&host->tracker);
+    probe_close(&host->probe);
+    const int descriptors[] = {host->poll, host->timer, host->signals};
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++)
+        if (descriptors[i] >= 0)
+            close(descriptors[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.buffer_bytes = 4 << 20};
+    char **positionals;
+    size_t positionals_count;
+    const int parsed = option_parse(&program, argc, argv, &settings, &positionals, &positionals_count);
+    if (parsed != OPTION_RESULT_RUN)
+        return parsed == OPTION_RESULT_DONE ? 0 : 2;
+    log_init(program.name, settings.verbose ? LOG_DEBUG : LOG_INFO);
+    static struct host host = {.poll = -1, .timer = -1, .signals = -1};
+    int error = open_parts(&host, &settings);
+    if (error == 0)
+        error = discover(&host, &settings);
+    if (error == 0)
+        error = run(&host);
+    if (error == 0)
+        error = tick(&host);
+    const int closed = publisher_close(&host.publisher);
+    close_parts(&host);
+    return error == 0 && closed == 0 ? 0 : 1;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The probes in the kernel (libbpf inside; nowhere else): loads them, sets them at places in library files, once a file
+ * for all processes, and delivers their events. One thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/library.h"
+
+struct probe;
+
+typedef void probe_sink(void *context, const void *event, size_t length_bytes);
+
+struct probe_options {
+    uint64_t buffer_bytes; /* rounded up to a power of 2 of whole pages */
+    probe_sink *sink;      /* takes each event, from probe_read */
+    void *context;
+};
+
+/* Loads all programs and starts to follow threads. -errno, logged with what to do. */
+int probe_open(struct probe **probe, const struct probe_options *options);
+void probe_close(struct probe **probe);
+
+/* Polls readable when events wait that should be taken now; others may wait until the next call of probe_read. */
+int probe_descriptor(const struct probe *probe);
+
+/* Delivers all events that wait. -errno, logged. */
+int probe_read(struct probe *probe);
+
+/*
+ * Sets the probes of an open library file; events of theirs that carry a library carry `library`. Returns how many
+ * could be set; each that could not is logged.
+ */
+size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places);
+
+/* What the kernel's side could not do, since the start. */
+struct probe_losses {
+    uint64_t events;
+    uint64_t events_at_ns; /* the latest */
+    uint64_t reads;
+    uint64_t processes;
+};
+void probe_losses(const struct probe *probe, struct probe_losses *losses);
+
+/* The probes' clock minus this process's CLOCK_MONOTONIC (a time namespace makes them differ), within *bound_ns. */
+int probe_clock_offset(struct probe *probe, int64_t *offset_ns, uint64_t *bound_ns);

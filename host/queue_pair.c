@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of queue pairs. Source: ibv_create_qp(3), ibv_modify_qp(3): which attribute counts with which bit.
+ * Invariant: ready_ns is set once, at the first RTS.
+ */
+#include "host/queue_pair.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+/* enum ibv_qp_attr_mask */
+#define MASK_STATE      0x1u
+#define MASK_PORT       0x20u
+#define MASK_ADDRESS    0x80u
+#define MASK_REMOTE_QPN 0x100000u
+
+struct queue_pair_key {
+    uint64_t process;
+    uint64_t pointer;
+};
+
+struct queue_pair {
+    struct record_queue_pair record; /* first: a record is its queue pair */
+    struct queue_pair_key key;
+    UT_hash_handle hh;
+};
+
+struct queue_pair_table {
+    struct queue_pair *queue_pairs;
+    size_t queue_pairs_max;
+    uint32_t last_number;
+};
+
+int queue_pair_table_create(struct queue_pair_table **table, size_t queue_pairs_max)
+{
+    struct queue_pair_table *fresh = calloc(1, sizeof *fresh);
+    if (fresh == NULL)
+        return -ENOMEM;
+    fresh->queue_pairs_max = queue_pairs_max;
+    *table = fresh;
+    return 0;
+}
+
+static void remove_visited(void *context, struct record_queue_pair *queue_pair)
+{
+    queue_pair_remove(context, queue_pair);
+}
+
+void queue_pair_table_destroy(struct queue_pair_table **table)
+{
+    if (*table == NULL)
+        return;
+    queue_pair_each(*table, remove_visited, *table);
+    free(*table);
+    *table = NULL;
+}
+
+int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struct event_queue_pair_create *event,
+                   struct record_queue_pair **queue_pair, struct record_queue_pair *older)
+{
+    struct record_queue_pair *present = queue_pair_find(table, process, event->pointer);
+    older->queue_pair = 0;
+    if (present != NULL) {
+        *older = *present;
+        queue_pair_remove(table, present);
+    }
+    if (queue_pair_count(table) >= table->queue_pairs_max)
+        return -ENOSPC;
+    struct queue_pair *fresh = calloc(1, sizeof *fresh);
+    if (fresh == NULL)
+        return -ENOSPC;
+    fresh->key = (struct queue_pair_key){process, event->pointer};
+    fresh->record.queue_pair = ++table->last_number;
+    fresh->record.process = process;
+    fresh->record.qpn = event->qpn;
+    fresh->record.type = (uint8_t)event->type;
+    fresh->record.creator_tid = event->header.tid;
+    fresh->record.connection = event->send_queue;
+    fresh->record.created_ns = event->header.at_ns;
+    _Static_assert(sizeof fresh->record.device == sizeof event->device, "device names");
+    memcpy(fresh->record.device, event->device, sizeof event->device);
+    HASH_ADD(hh, table->queue_pairs, key, sizeof fresh->key, fresh);
+    *queue_pair = &fresh->record;
+    return 0;
+}
+
+struct record_queue_pair *queue_pair_find(const struct queue_pair_table *table, uint32_t process, uint64_t pointer)
+{
+    const struct queue_pair_key key = {process, pointer};
+    struct queue_pair *queue_pair;
+    HASH_FIND(hh, table->queue_pairs, &key, sizeof key, queue_pair);
+    return queue_pair == NULL ? NULL : &queue_pair->record;
+}
+
+void queue_pair_remove(struct queue_pair_table *table, struct record_queue_pair *queue_pair)
+{
+    struct queue_pair *entry = (struct queue_pair *)queue_pair;
+    HASH_DEL(table->queue_pairs, entry);
+    free(entry);
+}
+
+void queue_pair_each(struct queue_pair_table *table, queue_pair_visit *visit, void *context)
+{
+    struct queue_pair *queue_pair;
+    struct queue_pair *next;
+    HASH_ITER(hh, table->queue_pairs, queue_pair, next)
+    {
+        visit(context, &queue_pair->record);
+    }
+}
+
+size_t queue_pair_count(const struct queue_pair_table *table)
+{
+    return HASH_COUNT(table->queue_pairs);
+}
+
+static int set_address(struct record_queue_pair *queue_pair, const struct event_queue_pair_modify *event,
+                       queue_pair_gid *read_gid, void *context)
+{
+    char device[DEVICE_NAME_BYTES + 1] = {0};
+    memcpy(device, queue_pair->device, DEVICE_NAME_BYTES);
+    queue_pair->port = event->address_port;
+    if (!event->global)
+        return 0;
+    queue_pair->traffic_class = event->traffic_class;
+    memcpy(queue_pair->remote_address, event->remote_address, ADDRESS_BYTES);
+    return read_gid(context, device, event->address_port, event->address_index, queue_pair->address);
+}
+
+static bool is_set(const uint8_t address[ADDRESS_BYTES])
+{
+    static const uint8_t zeros[ADDRESS_BYTES];
+    return memcmp(address, zeros, ADDRESS_BYTES) != 0;
+}
+
+static bool is_connected_to_itself(const struct record_queue_pair *queue_pair)
+{
+    return queue_pair->remote_qpn == queue_pair->qpn && is_set(queue_pair->address) &&
+           memcmp(queue_pair->address, queue_pair->remote_address, ADDRESS_BYTES) == 0;
+}
+
+int queue_pair_modify(struct record_queue_pair *queue_pair, const struct event_queue_pair_modify *event,
+                      queue_pair_gid *read_gid, void *context)
+{
+    int error = 0;
+    if ((event->mask & MASK_PORT) != 0)
+        queue_pair->port = event->port;
+    if ((event->mask & MASK_REMOTE_QPN) != 0)
+        queue_pair->remote_qpn = event->remote_qpn;
+    if ((event->mask & MASK_ADDRESS) != 0)
+        error = set_address(queue_pair, event, read_gid, context);
+    if ((event->mask & MASK_STATE) != 0)
+        queue_pair->state = event->state;
+    if (queue_pair->state == QUEUE_PAIR_RTS && queue_pair->ready_ns == 0)
+        queue_pair->ready_ns = event->header.at_ns;
+    if ((event->mask & MASK_REMOTE_QPN) != 0 && is_connected_to_itself(queue_pair))
+        queue_pair->flags |= QUEUE_PAIR_FLUSH;
+    return error;
+}

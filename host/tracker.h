@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Turns the probes' events into records: who owns each queue pair, what each rank asked for. Knows no system call: what
+ * it needs of the running system it asks through `struct tracker_system`, and its records go to a sink. One thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/event.h"
+#include "wire/record.h"
+
+struct tracker;
+
+struct tracker_system {
+    /* The collective library's file as the process sees it; NUL-terminated, "" = unknown. */
+    void (*library_path)(void *context, uint32_t pid, uint64_t library, char *path, size_t path_bytes);
+    /* A device's own GID as the process sees it: 0 or -errno. */
+    int (*read_gid)(void *context, uint32_t pid, const char *device, unsigned port, unsigned index,
+                    uint8_t gid[ADDRESS_BYTES]);
+    /* Takes a record (all but its header's kind and length is filled). */
+    void (*publish)(void *context, enum record_kind kind, void *record);
+    void *context;
+};
+
+struct tracker_options {
+    struct tracker_system system;
+    uint64_t *counters; /* HOST_COUNTERS of them, the caller's */
+    uint64_t started_ns;
+    uint64_t unique; /* a number that no other tracker of the cluster has: part of identities made here */
+};
+
+int tracker_create(struct tracker **tracker, const struct tracker_options *options);
+void tracker_destroy(struct tracker **tracker);
+
+/* One event of the ring buffer, in its order. An unknown kind or a short event is ignored. */
+void tracker_event(struct tracker *tracker, const void *event, size_t length_bytes);
+
+/* The probes have lost so many events up to now: for losses that no later event tells. */
+void tracker_lost(struct tracker *tracker, uint32_t lost, uint64_t at_ns);
+
+/* Everything that is followed: processes, communicators, queue pairs, threads, groups; 0 when nothing is left. */
+size_t tracker_size(const struct tracker *tracker);
