@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Open addressing with linear probing over slots of (hash, flow number); at most half of the slots are used, nothing is
+ * ever removed. Flows between the same two addresses are chained, so that an answer finds the flows it may be about.
+ * Invariant: a slot's number is that of the newest flow of its key.
+ */
+#include "nic/flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct slot {
+    uint32_t hash;
+    uint32_t number; /* 0 = free */
+};
+
+struct flow_table {
+    uint32_t flows_max;
+    uint32_t count;
+    uint32_t slots_mask;
+    uint64_t seed;
+    struct slot *slots;
+    uint32_t *pairs; /* by hash of the addresses: number of the newest flow of a chain */
+    struct flow *flows;
+};
+
+static uint32_t slots_for(uint32_t flows_max)
+{
+    uint32_t slots = 64;
+
+    while (slots < flows_max * 2)
+        slots *= 2;
+    return slots;
+}
+
+size_t flow_table_bytes(uint32_t flows_max)
+{
+    return sizeof(struct flow_table) + (size_t)slots_for(flows_max) * (sizeof(struct slot) + sizeof(uint32_t)) +
+           (size_t)flows_max * sizeof(struct flow);
+}
+
+int flow_table_create(struct flow_table **table, uint32_t flows_max)
+{
+    uint32_t slots = slots_for(flows_max);
+    struct flow_table *made = calloc(1, sizeof *made);
+
+    if (made == NULL)
+        return -ENOMEM;
+    made->flows_max = flows_max;
+    made->slots_mask = slots - 1;
+    made->slots = calloc(slots, sizeof *made->slots);
+    made->pairs = calloc(slots, sizeof *made->pairs);
+    made->flows = calloc(flows_max, sizeof *made->flows);
+    if (made->slots == NULL || made->pairs == NULL || made->flows == NULL) {
+        flow_table_destroy(&made);
+        return -ENOMEM;
+    }
+    if (getrandom(&made->seed, sizeof made->seed, GRND_NONBLOCK) != sizeof made->seed)
+        made->seed = (uintptr_t)made;
+    *table = made;
+    return 0;
+}
+
+void flow_table_destroy(struct flow_table **table)
+{
+    if (*table == NULL)
+        return;
+    free((*table)->slots);
+    free((*table)->pairs);
+    free((*table)->flows);
+    free(*table);
+    *table = NULL;
+}
+
+/* Multiply and fold: one 64 x 64 -> 128 bit product a pair of words. */
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t hash_end(const uint64_t address[2], uint64_t seed)
+{
+    return mix(address[0] ^ seed, address[1]);
+}
+
+static uint64_t hash_pair(const struct flow_table *table, const uint64_t source[2], const uint64_t destination[2],
+                          const struct flow_key *key)
+{
+    uint64_t ends = mix(hash_end(source, table->seed), hash_end(destination, ~table->seed));
+
+    return mix(ends, (uint64_t)key->tunnel << 32 | key->port);
+}
+
+static uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
+{
+    return (uint32_t)mix(pair, key->destination_qpn ^ table->seed);
+}
+
+static struct slot *find_slot(struct flow_table *table, const struct flow_key *key, uint32_t hash)
+{
+    for (uint32_t i = hash & table->slots_mask;; i = (i + 1) & table->slots_mask) {
+        struct slot *slot = &table->slots[i];
+        if (slot->number == 0)
+            return slot;
+        if (slot->hash == hash && memcmp(&table->flows[slot->number - 1].key, key, sizeof *key) == 0)
+            return slot;
+    }
+}
+
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
+{
+    uint64_t pair = hash_pair(table, key->source, key->destination, key);
+    struct slot *slot = find_slot(table, key, hash_key(table, key, pair));
+
+    return slot->number == 0 ? NULL : &table->flows[slot->number - 1];
+}
+
+struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
+{
+    uint64_t pair = hash_pair(table, key->source, key->destination, key);
+    uint32_t hash = hash_key(table, key, pair);
+
+    if (table->count == table->flows_max)
+        return NULL;
+    struct slot *slot = find_slot(table, key, hash);
+    struct flow *flow = &table->flows[table->count++];
+    flow->key = *key;
+    flow->number = table->count;
+    flow->total.header.source = flow->number;
+    if (slot->number != 0)
+        flow->generation = table->flows[slot->number - 1].generation + 1;
+    *slot = (struct slot){.hash = hash, .number = flow->number};
+    flow->next_of_pair = table->pairs[pair & table->slots_mask];
+    table->pairs[pair & table->slots_mask] = flow->number;
+    return flow;
+}
+
+uint32_t flow_capacity(const struct flow_table *table)
+{
+    return table->flows_max;
+}
+
+uint32_t flow_count(const struct flow_table *table)
+{
+    return table->count;
+}
+
+struct flow *flow_at(const struct flow_table *table, uint32_t number)
+{
+    return &table->flows[number - 1];
+}
+
+static bool is_reverse(const struct flow *flow, const struct flow_key *key)
+{
+    return memcmp(flow->key.source, key->destination, sizeof key->source) == 0 &&
+           memcmp(flow->key.destination, key->source, sizeof key->source) == 0 && flow->key.port == key->port &&
+           flow->key.tunnel == key->tunnel;
+}
+
+struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow)
+{
+    uint32_t number = 0;
+
+    if (flow == NULL)
+        number = table->pairs[hash_pair(table, key->destination, key->source, key) & table->slots_mask];
+    else
+        number = flow->next_of_pair;
+    while (number != 0 && !is_reverse(flow_at(table, number), key))
+        number = flow_at(table, number)->next_of_pair;
+    return number == 0 ? NULL : flow_at(table, number);
+}
+
+void flow_record(const struct flow *flow, struct record_flow *record)
+{
+    *record = (struct record_flow){
+        .header.source = flow->number,
+        .flow = flow->number,
+        .generation = flow->generation,
+        .destination_qpn = flow->key.destination_qpn,
+        .udp_source_port = flow->udp_source_port,
+        .vantage = flow->vantage,
+        .dscp = flow->dscp,
+        .port = flow->key.port,
+        .tunnel = flow->key.tunnel,
+        .first_ns = flow->first_ns,
+    };
+    memcpy(record->source, flow->key.source, ADDRESS_BYTES);
+    memcpy(record->destination, flow->key.destination, ADDRESS_BYTES);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of flows: fixed size, looked up by key; what is new is refused when it is full. A flow stays where it is
+ * until the table is destroyed. A new connection under an old key gets a flow of its own, of the next generation. All
+ * on the measuring thread; nothing allocates after create.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/frame.h"
+#include "nic/message.h"
+#include "nic/sequence.h"
+#include "nic/window.h"
+#include "wire/record.h"
+
+enum flow_stream_kind {
+    FLOW_REQUESTS = 0,
+    FLOW_RESPONSES = 1, /* READ responses: numbered by the other direction's requests */
+    FLOW_STREAMS_COUNT,
+};
+
+struct flow_stream {
+    struct sequence sequence;
+    struct message_track messages;
+};
+
+struct flow {
+    struct flow_key key;
+    struct window window;
+    struct record_flow_total total; /* header.source is the flow's number; at_ns is left to the reader */
+    uint32_t number;                /* counts from 1 */
+    uint32_t generation;
+    uint64_t first_ns;
+    uint32_t refused_psn; /* a NAK asked for it while it was missing here */
+    uint32_t refused_highest;
+    bool has_refused;
+    uint8_t vantage;
+    uint8_t dscp;
+    uint16_t udp_source_port;
+    uint32_t next_of_pair; /* for the table */
+    struct flow_stream streams[FLOW_STREAMS_COUNT];
+};
+
+struct flow_table;
+
+int flow_table_create(struct flow_table **table, uint32_t flows_max);
+void flow_table_destroy(struct flow_table **table);
+
+/* Bytes that a table of that size takes. */
+size_t flow_table_bytes(uint32_t flows_max);
+
+/* The newest flow of a key, or NULL. */
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
+
+/* A new flow; one of the same key is succeeded. NULL when the table is full. */
+struct flow *flow_add(struct flow_table *table, const struct flow_key *key);
+
+uint32_t flow_capacity(const struct flow_table *table);
+
+/* Flow numbers 1 .. flow_count. */
+uint32_t flow_count(const struct flow_table *table);
+struct flow *flow_at(const struct flow_table *table, uint32_t number);
+
+/* The flows from the key's destination to its source, one after the other; NULL begins, NULL ends. */
+struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow);
+
+/* Fills the record that introduces the flow. */
+void flow_record(const struct flow *flow, struct record_flow *record);

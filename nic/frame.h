@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One frame as a port or a capture file gives it -> what it says as RoCE: whose flow it belongs to, what it is, and how
+ * many bytes of user data it carries. Lengths come from the IP header, so a frame that a snap length cut behind its BTH
+ * still counts right. Nothing is kept between frames; no allocation; any thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/opcode.h"
+#include "nic/tally.h"
+
+#define FRAME_PSN_MASK 0xffffffu
+
+/* What a capture file's frames begin with. */
+enum frame_layer {
+    FRAME_LAYER_ETHERNET = 0,
+    FRAME_LAYER_RAW_IP,
+    FRAME_LAYER_SLL,
+    FRAME_LAYER_SLL2,
+};
+
+/* Which flow a frame belongs to. Addresses are 16 bytes in wire order; no padding, compared as bytes. */
+struct flow_key {
+    uint64_t source[2];
+    uint64_t destination[2];
+    uint32_t destination_qpn;
+    uint32_t tunnel; /* outer VLAN id, second VLAN id << 12; 0 = none */
+    uint32_t port;   /* set by the caller */
+    uint32_t reserved;
+};
+
+enum frame_flag {
+    FRAME_MARKED = 1,    /* ECN-CE */
+    FRAME_IMMEDIATE = 2, /* `immediate` is valid */
+    FRAME_PLACED = 4,    /* `place`, `remote_key` and `dma_bytes` are valid */
+    FRAME_RESPONDER = 8, /* travels with the PSNs of the other direction's requests */
+};
+
+enum frame_acknowledgement {
+    FRAME_ACK = 1,
+    FRAME_RNR_NAK,
+    FRAME_NAK,
+};
+
+struct frame {
+    struct flow_key key;
+    const struct opcode *opcode;
+    uint64_t place; /* RETH virtual address */
+    uint32_t remote_key;
+    uint32_t dma_bytes;
+    uint32_t immediate;
+    uint32_t psn;
+    uint32_t wire_bytes;    /* the frame as it was on the wire, without FCS */
+    uint32_t payload_bytes; /* user data only */
+    uint16_t udp_source_port;
+    uint8_t opcode_number;
+    uint8_t flags;
+    uint8_t acknowledgement; /* enum frame_acknowledgement; 0 = the opcode has none */
+    uint8_t syndrome;        /* AETH's first byte */
+    uint8_t dscp;
+};
+
+/*
+ * TALLY_FRAMES_ROCE with *frame set (all but key.port), or the counter that says why the frame is left out; *frame is
+ * then undefined. `captured_bytes` are there, `original_bytes` were on the wire.
+ */
+enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *bytes, size_t captured_bytes,
+                       size_t original_bytes);

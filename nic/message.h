@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages: from the FIRST frame to the LAST, or an ONLY one. A flow carries its open messages itself (a frame that was
+ * lost and comes late still finds the one that it belongs to); a message that is over goes into one queue of fixed
+ * memory, from which the caller takes it. A frame seen before is not counted again. All on the measuring thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/frame.h"
+#include "nic/sequence.h"
+#include "nic/tally.h"
+#include "wire/record.h"
+
+#define MESSAGE_OPEN_MAX 4
+
+/* A message of which frames are still to come. */
+struct message {
+    uint64_t first_ns;
+    uint64_t last_ns;
+    uint32_t first_psn; /* of the first frame, or of the first one that was seen */
+    uint32_t last_psn;
+    uint32_t frames;
+    uint32_t payload_bytes;
+    uint32_t immediate;
+    uint32_t place;
+    uint32_t dma_bytes;
+    uint16_t flags;
+    uint8_t kind; /* enum opcode_kind */
+    uint8_t opcode_number;
+    bool open;
+    bool has_first;
+    bool has_last;
+};
+
+/* The open messages of one direction's requests or responses; embedded, zero is empty. */
+struct message_track {
+    struct message open[MESSAGE_OPEN_MAX];
+    uint8_t newest; /* the one that took the last frame */
+};
+
+struct message_queue;
+
+int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies);
+void message_queue_destroy(struct message_queue **queue);
+
+/*
+ * Counts a data frame of flow number `flow` seen at `at_ns`; `place` says whether it was seen before. Returns how many
+ * messages ended by it.
+ */
+unsigned message_note(struct message_queue *queue, struct message_track *track, uint32_t flow,
+                      const struct frame *frame, uint64_t at_ns, enum sequence_place place);
+
+/*
+ * Ends open messages as incomplete: those whose last frame was seen, but to which nothing has been added since
+ * `stale_ns`; all for UINT64_MAX. Returns how many.
+ */
+unsigned message_abandon(struct message_queue *queue, struct message_track *track, uint32_t flow, bool is_loop,
+                         uint64_t stale_ns);
+
+/* The oldest message of the queue, false when there is none. */
+bool message_take(struct message_queue *queue, struct record_message *record);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a frame to a flow's windows, messages and totals: the way that every frame goes. Fixed memory, set at init. No
+ * allocation, lock, system call or log line in meter_frame. One thread.
+ */
+#pragma once
+
+#include "nic/flow.h"
+#include "nic/source.h"
+#include "nic/tally.h"
+
+struct meter_options {
+    uint32_t window_ns;
+    uint32_t flows_max;
+    uint32_t messages_max; /* that wait to be taken */
+    size_t memory_bytes;   /* for all of it */
+};
+
+struct meter {
+    struct tallies *tallies;
+    struct flow_table *flows;
+    struct window_ring *windows;
+    struct message_queue *messages;
+    struct record_port ports[SOURCE_PORTS_MAX];
+    size_t ports_count;
+};
+
+/* -EINVAL (logged) when the memory does not suffice for what is asked, -ENOMEM. */
+int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies);
+void meter_fini(struct meter *meter);
+
+/* The ports that frames will come from: their addresses decide a flow's vantage. */
+void meter_set_ports(struct meter *meter, const struct source *source);
+
+void meter_frame(struct meter *meter, const struct source_frame *frame);
+
+/* Stores the windows that are over at `now_ns`, and ends messages that nothing has been added to since `stale_ns`
+ * though their last frame was seen. UINT64_MAX for both: everything. */
+void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sends what the meter makes as records: ports, flows before anything of theirs, messages, totals that changed, losses;
+ * and windows when a trigger on the control link asks for an interval. One thread, never waits.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "nic/meter.h"
+#include "nic/source.h"
+#include "wire/emitter.h"
+
+struct publisher;
+
+struct publisher_options {
+    struct emitter_options emitter;
+    const char *control_url; /* NULL = no triggers */
+};
+
+/* -errno after logging. The meter must outlive the publisher. */
+int publisher_open(struct publisher **publisher, const struct publisher_options *options, struct meter *meter);
+
+/* The emitter's own clock now. */
+uint64_t publisher_now_ns(const struct publisher *publisher);
+
+/* The records' contents are copied; their kind and length are filled in. */
+void publisher_add_message(struct publisher *publisher, struct record_message *message);
+void publisher_add_window(struct publisher *publisher, struct record_window *window);
+void publisher_add_loss(struct publisher *publisher, const struct source_loss *loss);
+
+/* Totals, triggers, heartbeat. Call often (at least every 50 ms); cheap when nothing is due. */
+void publisher_tick(struct publisher *publisher);
+
+/* Sends the last of everything. Returns the first error of the capture file; a no-op on NULL. */
+int publisher_close(struct publisher **publisher);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Prints what was measured, on standard output: newline-delimited JSON rows (each with its "row" type, the first one a
+ * header with schema_version and generator, the last one a summary with the counters), or tables for people.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "nic/flow.h"
+#include "nic/tally.h"
+#include "wire/record.h"
+
+#define REPORT_SCHEMA_VERSION 1
+
+struct report {
+    FILE *to;
+    bool is_json;
+    uint32_t window_ns;
+    int headed; /* which table's head was printed last */
+};
+
+void report_begin(struct report *report, const char *source);
+void report_flow(struct report *report, const struct flow *flow);
+void report_message(struct report *report, const struct flow *flow, const struct record_message *message);
+void report_window(struct report *report, const struct flow *flow, const struct record_window *window);
+
+/* The counters; `is_complete` is false when the input could not be read to its end. */
+void report_end(struct report *report, const struct counter_table *counters, bool is_complete);

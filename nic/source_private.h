@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For the kinds of source only: each embeds a struct source as its first member. */
+#pragma once
+
+#include "nic/source.h"
+
+struct source_operations {
+    void (*close)(struct source *source);
+    int (*receive)(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES]);
+    size_t (*ports)(const struct source *source, struct record_port *ports, size_t capacity);
+    bool (*take_loss)(struct source *source, struct source_loss *loss); /* NULL = never loses */
+    void (*rest)(struct source *source, size_t received);               /* NULL = never rests */
+};
+
+struct source {
+    const struct source_operations *operations;
+};
