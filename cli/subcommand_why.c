@@ -2,11 +2,10 @@
 /* qpscope why: the verdicts of a step in words, and the operation that decided it, rank by rank. */
 #include "cli/loss.h"
 #include "cli/report.h"
+#include "cli/step.h"
 #include "cli/subcommand.h"
 #include "cli/text.h"
-#include "wire/log.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -79,22 +78,6 @@ static const struct listing summary = {
     "FROM ranked GROUP BY class, rank, peer_rank, device ORDER BY steps DESC, 7 DESC, class, rank, peer_rank, device",
     summary_columns,
     COUNT(summary_columns),
-};
-
-static const struct column step_columns[] = {
-    {"step", NULL, COLUMN_INTEGER},          {"duration_ns", NULL, COLUMN_INTEGER},
-    {"bound_ns", NULL, COLUMN_INTEGER},      {"operations", NULL, COLUMN_INTEGER},
-    {"incomplete", NULL, COLUMN_INTEGER},    {"partial", NULL, COLUMN_FLAG},
-    {"slowest_rank", NULL, COLUMN_INTEGER},  {"late_ns", NULL, COLUMN_INTEGER},
-    {"late_bound_ns", NULL, COLUMN_INTEGER}, {"late_operation", NULL, COLUMN_INTEGER},
-};
-
-static const struct listing step_row = {
-    "step",
-    "SELECT id, duration_ns, bound_ns, operations, incomplete, partial, slowest_rank, late_ns, late_bound_ns, "
-    "late_operation FROM step WHERE id = ?1",
-    step_columns,
-    COUNT(step_columns),
 };
 
 static const struct column verdict_columns[] = {
@@ -226,20 +209,11 @@ static void say_verdict(struct report *report, const struct store_query *query)
     report_say(report, 2, "evidence: %s", store_query_value(query, 11).text);
 }
 
-static void say_step(struct report *report, const struct store_query *query)
-{
-    char duration[TEXT_NUMBER_BYTES];
-    char bound[TEXT_NUMBER_BYTES];
-    report_say(report, 0, "step %" PRId64 " took %s ±%s, with %" PRId64 " operations, %" PRId64 " of them incomplete%s",
-               store_query_value(query, 0).integer, text_duration(duration, store_query_value(query, 1).integer),
-               text_duration(bound, store_query_value(query, 2).integer), store_query_value(query, 3).integer,
-               store_query_value(query, 4).integer,
-               store_query_value(query, 5).integer != 0 ? "; its start was not seen" : "");
-}
+#define LATEST "SELECT slowest_rank, late_ns, late_bound_ns FROM step WHERE id = ?1"
 
 static void say_no_verdict(struct report *report, const struct store_query *query)
 {
-    struct store_value rank = store_query_value(query, 6);
+    struct store_value rank = store_query_value(query, 0);
     char late[TEXT_NUMBER_BYTES];
     char bound[TEXT_NUMBER_BYTES];
     if (rank.kind == STORE_NULL) {
@@ -247,8 +221,8 @@ static void say_no_verdict(struct report *report, const struct store_query *quer
         return;
     }
     report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s", rank.integer,
-               text_duration(late, store_query_value(query, 7).integer),
-               text_duration(bound, store_query_value(query, 8).integer));
+               text_duration(late, store_query_value(query, 1).integer),
+               text_duration(bound, store_query_value(query, 2).integer));
 }
 
 static void say_operation(struct report *report, const struct store_query *query)
@@ -286,30 +260,15 @@ struct subject {
     struct store_value operation;
 };
 
-/* The step with the largest verdict, else the one where a rank was latest, else the longest. */
-#define WORST_STEP                                                                                                     \
-    "SELECT step.id FROM step LEFT JOIN (SELECT step, max(size_ns) AS size_ns FROM verdict GROUP BY step) AS judged "  \
-    "ON judged.step = step.id ORDER BY judged.size_ns DESC NULLS LAST, step.late_ns DESC NULLS LAST, "                 \
-    "step.duration_ns DESC, step.id LIMIT 1"
-
 #define DECIDING_OPERATION                                                                                             \
     "SELECT coalesce((SELECT operation FROM verdict WHERE step = ?1 ORDER BY size_ns DESC, id LIMIT 1), "              \
     "(SELECT late_operation FROM step WHERE id = ?1))"
 
-static int find_step(struct report *report, const struct store_value *wanted, struct subject *subject)
+static int find_subject(struct report *report, const struct store_value *wanted, struct subject *subject)
 {
-    static const char existing[] = "SELECT id FROM step WHERE id = ?1";
-    bool named = wanted->kind == STORE_INTEGER;
-    int result =
-        store_reader_number(report->store, named ? existing : WORST_STEP, wanted, named ? 1 : 0, &subject->step);
-    if (result != 0) {
-        return result;
-    }
-    if (named && subject->step.kind == STORE_NULL) {
-        return log_error_return(-ENOENT, "there is no step %" PRId64 " in the store: qpscope steps lists them",
-                                wanted->integer);
-    }
-    return store_reader_number(report->store, DECIDING_OPERATION, &subject->step, 1, &subject->operation);
+    int result = step_find(report, wanted, &subject->step);
+    return result == 0 ? store_reader_number(report->store, DECIDING_OPERATION, &subject->step, 1, &subject->operation)
+                       : result;
 }
 
 static int print_verdicts(struct report *report, const struct subject *subject)
@@ -320,7 +279,7 @@ static int print_verdicts(struct report *report, const struct subject *subject)
     }
     int result = report_each(report, verdicts.sql, &subject->step, 1, say_verdict, &count);
     if (result == 0 && count == 0) {
-        result = report_each(report, step_row.sql, &subject->step, 1, say_no_verdict, NULL);
+        result = report_each(report, LATEST, &subject->step, 1, say_no_verdict, NULL);
     }
     return result;
 }
@@ -343,10 +302,7 @@ static int print_operation(struct report *report, const struct subject *subject)
 
 static int print_step(struct report *report, const struct subject *subject)
 {
-    int result = report_json_row(report, &step_row, &subject->step, 1);
-    if (result == 0 && !report->as_json) {
-        result = report_each(report, step_row.sql, &subject->step, 1, say_step, NULL);
-    }
+    int result = step_report(report, &subject->step);
     if (result == 0) {
         result = print_verdicts(report, subject);
     }
@@ -373,7 +329,7 @@ static int print_summary(struct report *report)
 static int print_why(struct report *report, const struct store_value *wanted)
 {
     struct subject subject;
-    int result = find_step(report, wanted, &subject);
+    int result = find_subject(report, wanted, &subject);
     if (result != 0) {
         return result;
     }

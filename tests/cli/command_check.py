@@ -112,7 +112,7 @@ def steps_text_shows_durations_lateness_and_loss():
 
 @test
 def long_lines_fit_the_width():
-    for arguments in (["steps"], ["why"], ["why", "--step", "2"], ["qps"], ["qps", "--all"]):
+    for arguments in (["steps"], ["why"], ["why", "--step", "2"], ["timeline"], ["qps"], ["qps", "--all"]):
         for width in (None, 100, 60, 40):
             shown = text(*arguments, env={"COLUMNS": str(width)} if width else None)
             widest = max(shown.splitlines(), key=len)
@@ -187,6 +187,29 @@ def why_says_what_was_not_seen():
 
 
 @test
+def timeline_draws_lanes_and_lists_operations():
+    shown = text("timeline")
+    lanes = dict(re.findall(r"^(rank [0-9?]+, comm \d+) +\|(.*)\|$", shown, re.M))
+    equal(sorted(lanes), [f"rank {rank}, comm {comm}" for rank in range(4) for comm in ((1, 2) if rank < 2 else (1, 3))])
+    equal({len(lane) for lane in lanes.values()}, {81})
+    column = 151.2 / 81  # ms
+    late, punctual = lanes["rank 2, comm 1"], lanes["rank 0, comm 1"]
+    equal([lane.index(".") for lane in (late, punctual)], [int(10.2 / column), int(10 / column)])
+    equal([lane.index("0") for lane in (late, punctual)], [int((10 + 53.3) / column), int((10 + 2) / column)])
+    equal([lane.rindex("0") for lane in (late, punctual)], [int(91.2 / column) - 1] * 2)
+    assert re.search(r"^0 +AllReduce +1 +1\.00 MiB +10\.000 +63\.500 +91\.200 +2 +51200 +complete$", shown, re.M), shown
+    assert "?" in dict(re.findall(r"^(rank .*?) +\|(.*)\|$", text("timeline", "--step", "2"), re.M))["rank 3, comm 1"]
+    document = as_json("timeline", "--step", "1")
+    for shown_row, row in zip(document["operations"], rows("SELECT * FROM operation WHERE step = 1 ORDER BY place"),
+                              strict=True):
+        equal([shown_row[key] for key in ("operation", "place", "kind", "start_ns", "end_ns", "status")],
+              [row[key] for key in ("id", "place", "kind", "start_ns", "end_ns", "status")])
+    equal(len(document["ranks"]), 12)
+    equal([row["arrival_ns"] for row in document["ranks"] if row["rank"] == 2 and row["place"] == 0],
+          [1000100000000 + 10_000_000 + 53_300_000])
+
+
+@test
 def qps_shows_what_is_in_use():
     document = as_json("qps")
     expected = rows("SELECT qpn, remote_qpn, rank, peer_rank, role, device, port, state, remote_address, address "
@@ -231,9 +254,11 @@ def an_empty_store_is_said_to_be_empty():
     assert "no steps yet" in text("steps", store=empty)
     assert "nothing was lost" in text("steps", store=empty)
     assert "no steps yet" in text("why", store=empty)
+    assert "no steps yet" in text("timeline", store=empty)
     assert "no queue pairs" in text("qps", store=empty)
     equal(as_json("steps", store=empty)["steps"], [])
     equal(as_json("why", store=empty)["step"], None)
+    equal(as_json("timeline", store=empty)["operations"], [])
     one_error(run("why", "--step", "0", store=empty, code=1), "no step 0")
 
 

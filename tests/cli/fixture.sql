@@ -111,6 +111,11 @@ SELECT operation.id, member.id, member.rank, start_ns + rank * 100000, start_ns 
     start_ns + rank * 100000 + 2000000, 1, start_ns + rank * 100000 + 2000000, 'gpu', NULL,
     start_ns + rank * 100000 + 2000000, end_ns - 1000000, end_ns, 5000000, buffer_bytes, buffer_bytes, 0, 0, 'complete'
 FROM operation JOIN member ON member.communicator = operation.communicator ORDER BY operation.id, rank;
+-- Place 3 has data 1 ms after place 0 ended: at 41 ms of the step, which is 29 ms after its first enqueue.
+UPDATE rank_operation SET gpu_ready_ns = gpu_ready_ns + 27000000 + plan.late, arrival_ns = arrival_ns + 27000000 + plan.late,
+    first_data_ns = first_data_ns + 27000000 + plan.late
+    FROM operation JOIN plan ON plan.step = operation.step
+    WHERE operation.id = rank_operation.operation AND operation.place = 3;
 UPDATE rank_operation SET gpu_ready_ns = gpu_ready_ns + 51100000, arrival_ns = arrival_ns + 51100000,
     first_data_ns = first_data_ns + 51100000, late_ns = 51200000 WHERE operation = 5 AND rank = 2;
 UPDATE rank_operation SET late_ns = -100000 WHERE operation = 5 AND rank = 0;

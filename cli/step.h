@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Choosing the step that a report is about. */
+#pragma once
+
+#include "cli/report.h"
+
+/*
+ * The step that was asked for (-ENOENT, logged, when the store has none of that number), or, when `wanted` is
+ * STORE_NULL, the worst: the one with the largest verdict, else with the latest rank, else the longest; STORE_NULL when
+ * there is no step at all.
+ */
+int step_find(struct report *report, const struct store_value *wanted, struct store_value *step);
+
+/* How the reports of a step begin: its number, duration and operations; in JSON the member "step". */
+int step_report(struct report *report, const struct store_value *step);
