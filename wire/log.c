@@ -42,6 +42,7 @@ void log_init(const char *program, enum log_level level)
 static const char *level_name(enum log_level level)
 {
     switch (level) {
+    case LOG_NONE:
     case LOG_ERROR:
         return "error";
     case LOG_WARNING:
@@ -95,6 +96,8 @@ int log_error_return(int error, const char *format, ...)
 {
     va_list arguments;
 
+    if (LOG_ERROR > level_max)
+        return error;
     va_start(arguments, format);
     write_line(LOG_ERROR, format, arguments);
     va_end(arguments);

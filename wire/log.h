@@ -6,6 +6,7 @@
 #pragma once
 
 enum log_level {
+    LOG_NONE = 0, /* shows nothing: for fuzzing */
     LOG_ERROR = 3,
     LOG_WARNING = 4,
     LOG_INFO = 6,

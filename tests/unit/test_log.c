@@ -69,6 +69,14 @@ static void hides_what_is_too_detailed(void **state)
     assert_string_equal(written(*state), "");
 }
 
+static void shows_nothing_when_told_so(void **state)
+{
+    log_init("p", LOG_NONE);
+    log_error("not shown");
+    assert_int_equal(log_error_return(-EIO, "not shown"), -EIO);
+    assert_string_equal(written(*state), "");
+}
+
 static void keeps_one_line_whatever_the_text(void **state)
 {
     log_init("p", LOG_INFO);
@@ -120,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_program_and_level, setup, teardown),
         cmocka_unit_test_setup_teardown(hides_what_is_too_detailed, setup, teardown),
+        cmocka_unit_test_setup_teardown(shows_nothing_when_told_so, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_one_line_whatever_the_text, setup, teardown),
         cmocka_unit_test_setup_teardown(cuts_a_long_line_and_still_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(returns_the_error_and_keeps_errno, setup, teardown),
