@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import perfetto_check
+
 COMMAND, SCHEMA, FIXTURE = map(os.path.abspath, sys.argv[1:4])
 HERE = tempfile.mkdtemp(prefix="qpscope-cli-")
 STORE = os.path.join(HERE, "fixture.db")
@@ -246,6 +248,78 @@ def qps_filters():
     equal([(pair["lqpn"], pair["comm"], pair["role"]) for pair in foreign], [(65, "ib_write_bw", "foreign")])
     assert "no queue pairs in use that fit" in text("qps", "--rank", "9")
     assert "far0" in text("qps", "--all")
+
+
+@test
+def a_perfetto_trace_equals_the_rows():
+    path = os.path.join(HERE, "whole.pftrace")
+    shown = text("export", "perfetto", "-o", path)
+    trace, different = perfetto_check.check(path, STORE)
+    equal(different, [])
+    # 3 steps; 3 times 4 + 2 + 2 + 4 operations of ranks, of which the one without an end is left out
+    equal((len(trace.slices), len(trace.instants), len(trace.counters)), (3 + 36 - 1, 1, 2))
+    for line in ("3 steps", "35 operations of ranks", "1 more left out", "1 verdicts", "2 flows"):
+        assert line in shown, (line, shown)
+    lanes = [track for track in trace.tracks if trace.path(track) == ("rank 0", "communicator 1")]
+    equal(len(lanes), 2)  # place 3 is enqueued while place 0 runs
+    equal(trace.clocks, {3: 1000 * 10**9, 1: 1700001000 * 10**9})
+    # two messages of 512 KiB in 0.5 and 0.25 ms, then 64 bytes in a single frame
+    first = 1000012000000
+    equal(trace.counters[next(track for track in trace.counters if "windows" not in trace.path(track)[1])][:5],
+          [(first, 524288 * 2000), (first + 500000, 524288 * 4000), (first + 750000, 0), (first + 2000000, 64 * 10**6),
+           (first + 2001000, 0)])
+
+
+@test
+def a_perfetto_trace_of_some_steps_equals_their_rows():
+    path = os.path.join(HERE, "some.pftrace")
+    for argument, steps in (("1", (1, 1)), ("1..2", (1, 2)), ("0..99", (0, 99))):
+        document = as_json("export", "perfetto", "-o", path, "--step", argument)
+        trace, different = perfetto_check.check(path, STORE, steps)
+        equal(different, [])
+        equal(document["slices"] + document["steps"], len(trace.slices))
+        equal(document["counter_values"], sum(map(len, trace.counters.values())))
+    to_stdout = subprocess.run([COMMAND, "export", "perfetto", "-o", "-", "-n", "1..2", "-s", STORE], capture_output=True,
+                               timeout=60, check=True)
+    as_json("export", "perfetto", "-o", path, "--step", "1..2")
+    with open(path, "rb") as file:
+        equal(to_stdout.stdout, file.read())
+    assert b"2 steps" in to_stdout.stderr
+
+
+@test
+def the_perfetto_check_notices_what_differs():
+    path = os.path.join(HERE, "other.pftrace")
+    text("export", "perfetto", "-o", path)
+    for change in ("UPDATE rank_operation SET end_ns = end_ns + 1 WHERE id = 1", "DELETE FROM message WHERE id = 1",
+                   "UPDATE message SET role = 'other' WHERE id = 2", "UPDATE verdict SET size_ns = 1",
+                   "DELETE FROM traffic_window WHERE length_ns = 8000 AND frames = 10",
+                   "UPDATE meta SET value = '5' WHERE key = 'realtime_minus_reference_ns'",
+                   "UPDATE rank_operation SET status = 'x' WHERE id = 3", "UPDATE flow SET vantage = 'rx' WHERE id = 1"):
+        other = os.path.join(HERE, "other.db")
+        shutil.copy(STORE, other)
+        with sqlite3.connect(other) as database:
+            database.execute(change)
+        database.close()
+        _, different = perfetto_check.check(path, other)
+        assert different, f"not noticed: {change}"
+
+
+@test
+def export_refuses_what_it_cannot_do():
+    path = os.path.join(HERE, "none.pftrace")
+    one_error(run("export", "perfetto", "-o", path, "--step", "7..9", code=1), "no step 7 to 9")
+    assert not os.path.exists(path)
+    one_error(run("export", "perfetto", "-o", "/nowhere/x", code=1), "/nowhere/x")
+    one_error(run("export", "perfetto", "-o", "/dev/full", code=1), "/dev/full", "No space left")
+    assert os.path.exists("/dev/full")
+    for arguments in (["export"], ["export", "chrome"], ["export", "perfetto", "-o", "-", "--json"],
+                      ["export", "perfetto", "--step", "5..3"]):
+        assert "--help" in run(*arguments, code=2).stderr
+    empty = os.path.join(HERE, "nothing.db")
+    make_store("nothing.db", SCHEMA)
+    text("export", "perfetto", "-o", path, store=empty)
+    equal(perfetto_check.check(path, empty)[1], [])
 
 
 @test

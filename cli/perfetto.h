@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writes a Perfetto trace: native TrackEvent packets, one after the other. All times are nanoseconds of one clock,
+ * which the trace calls CLOCK_MONOTONIC. Events of one track are given in order of time. One thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/store_reader.h"
+
+struct perfetto;
+
+struct perfetto_track {
+    uint64_t identity; /* not 0, unique in the trace */
+    uint64_t parent;   /* 0 = none */
+    const char *name;
+    int64_t order;    /* among the tracks of its parent */
+    const char *unit; /* of a counter track; NULL for slices and instants */
+};
+
+struct perfetto_note { /* a debug annotation; STORE_NULL is left out */
+    const char *name;
+    struct store_value value;
+};
+
+/* Creates (truncates) the file; "-" is standard output. -errno after logging. */
+int perfetto_open(struct perfetto **perfetto, const char *path);
+
+/* Both clocks at one moment; without it the trace has no time of day. */
+void perfetto_clock(struct perfetto *perfetto, int64_t monotonic_ns, int64_t realtime_ns);
+
+/* Before the first event of the track. */
+void perfetto_track(struct perfetto *perfetto, const struct perfetto_track *track);
+
+void perfetto_slice_begin(struct perfetto *perfetto, uint64_t track, int64_t time_ns, const char *name,
+                          const struct perfetto_note *notes, size_t notes_count);
+void perfetto_slice_end(struct perfetto *perfetto, uint64_t track, int64_t time_ns);
+void perfetto_instant(struct perfetto *perfetto, uint64_t track, int64_t time_ns, const char *name,
+                      const struct perfetto_note *notes, size_t notes_count);
+void perfetto_counter(struct perfetto *perfetto, uint64_t track, int64_t time_ns, int64_t value);
+
+/* Frees, sets *perfetto to NULL. The first error that writing had, logged; 0 when the file is whole. */
+int perfetto_close(struct perfetto **perfetto);
