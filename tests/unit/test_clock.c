@@ -96,10 +96,11 @@ static struct clock_client *open_client(const char *url, const char *key_file, i
 static unsigned check_samples(struct clock_client *client, unsigned time_ms, int64_t offset_ns)
 {
     struct record_clock_sample sample = {.header.source = 6};
+    uint64_t end_ns = clock_now_ns() + time_ms * 1000000ull;
     unsigned count = 0;
 
-    for (unsigned waited_ms = 0; waited_ms < time_ms; waited_ms += 10) {
-        scratch_pause_ms(10);
+    while (clock_now_ns() < end_ns) {
+        scratch_pause_ms(5);
         for (; clock_client_take(client, &sample); count++) {
             assert_int_equal(sample.header.source, 6);
             assert_int_equal(sample.reference_boot, 77);
@@ -134,10 +135,10 @@ static void asks_less_often_when_it_has_enough(void **state)
     struct clock_server *server = open_server(url, NULL);
     struct clock_client *client = open_client(url, NULL, 0);
     unsigned first_second = check_samples(client, 1000, 0);
-    unsigned next_three = check_samples(client, 3000, 0);
+    unsigned next_two = check_samples(client, 2000, 0);
 
     assert_in_range(first_second, 10, 101);
-    assert_in_range(next_three, 2, 31);
+    assert_in_range(next_two, 1, 22);
     clock_client_close(&client);
     clock_server_close(&server);
 }
@@ -160,7 +161,10 @@ static void finds_a_server_that_comes_later(void **state)
 
     assert_int_equal(check_samples(client, 200, 0), 0);
     struct clock_server *server = open_server(url, NULL);
-    assert_true(check_samples(client, 2000, 0) > 0);
+    unsigned count = 0;
+    for (int i = 0; i < 300 && count == 0; i++)
+        count = check_samples(client, 10, 0);
+    assert_true(count > 0);
     clock_client_close(&client);
     clock_server_close(&server);
 }
