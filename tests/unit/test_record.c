@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The layouts, number by number, as doc/records.md states them: peers of other versions and readers of other people
+ * rely on them. A change here is a change of the format.
+ */
+#include "wire/record.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/scratch.h"
+
+struct kind {
+    const char *name;
+    uint16_t number;
+    size_t bytes;
+};
+
+static const struct kind kinds[] = {
+    {"hello", 1, 168},       {"heartbeat", 2, 24},   {"clock_pair", 3, 40},
+    {"clock_sample", 4, 48}, {"counter", 5, 64},     {"loss", 6, 40},
+    {"port", 16, 64},        {"flow", 17, 72},       {"message", 18, 40},
+    {"window", 19, 40},      {"flow_total", 20, 96}, {"trigger", 21, 32},
+    {"trigger_end", 22, 32}, {"process", 32, 144},   {"communicator", 33, 88},
+    {"queue_pair", 34, 120}, {"call", 35, 64},       {"rank_operation", 48, 136},
+};
+
+struct field {
+    const char *name;
+    size_t offset;
+    size_t expected_offset;
+    size_t bytes;
+    size_t expected_bytes;
+};
+
+#define MEMBER(structure, member, at, size)                                                                            \
+    {                                                                                                                  \
+#structure "." #member, offsetof(struct structure, member), at, sizeof(((struct structure *)NULL)->member),    \
+            size                                                                                                       \
+    }
+#define FIELD(kind, member, at, size) MEMBER(record_##kind, member, at, size)
+
+static const struct field fields[] = {
+    MEMBER(batch_header, magic, 0, 4),
+    MEMBER(batch_header, version, 4, 2),
+    MEMBER(batch_header, emitter_kind, 6, 2),
+    MEMBER(batch_header, emitter_id, 8, 8),
+    MEMBER(batch_header, boot_id, 16, 8),
+    MEMBER(batch_header, sequence, 24, 8),
+    MEMBER(batch_header, sent_ns, 32, 8),
+    MEMBER(batch_header, records_count, 40, 4),
+    MEMBER(batch_header, records_bytes, 44, 4),
+    MEMBER(record_header, kind, 0, 2),
+    MEMBER(record_header, length_bytes, 2, 2),
+    MEMBER(record_header, source, 4, 4),
+    FIELD(hello, started_ns, 8, 8),
+    FIELD(hello, pid, 16, 4),
+    FIELD(hello, window_ns, 20, 4),
+    FIELD(hello, kernel_boot, 24, 16),
+    FIELD(hello, host, 40, 64),
+    FIELD(hello, version, 104, 32),
+    FIELD(hello, instance, 136, 32),
+    FIELD(clock_sample, reference_boot, 8, 8),
+    FIELD(clock_sample, sent_ns, 16, 8),
+    FIELD(clock_sample, received_ns, 24, 8),
+    FIELD(clock_sample, replied_ns, 32, 8),
+    FIELD(clock_sample, returned_ns, 40, 8),
+    FIELD(loss, from_ns, 8, 8),
+    FIELD(loss, to_ns, 16, 8),
+    FIELD(loss, lost, 24, 8),
+    FIELD(loss, cause, 32, 4),
+    FIELD(loss, reserved, 36, 4),
+    FIELD(flow, flow, 8, 4),
+    FIELD(flow, generation, 12, 4),
+    FIELD(flow, source, 16, 16),
+    FIELD(flow, destination, 32, 16),
+    FIELD(flow, destination_qpn, 48, 4),
+    FIELD(flow, udp_source_port, 52, 2),
+    FIELD(flow, vantage, 54, 1),
+    FIELD(flow, dscp, 55, 1),
+    FIELD(flow, port, 56, 4),
+    FIELD(flow, tunnel, 60, 4),
+    FIELD(flow, first_ns, 64, 8),
+    FIELD(window, index, 8, 8),
+    FIELD(window, first_offset_ns, 16, 4),
+    FIELD(window, last_offset_ns, 20, 4),
+    FIELD(window, frames, 24, 4),
+    FIELD(window, wire_bytes, 28, 4),
+    FIELD(window, payload_bytes, 32, 4),
+    FIELD(window, retransmitted_frames, 36, 2),
+    FIELD(window, marked_frames, 38, 2),
+    FIELD(flow_total, at_ns, 8, 8),
+    FIELD(flow_total, data_frames, 16, 8),
+    FIELD(flow_total, wire_bytes, 24, 8),
+    FIELD(flow_total, payload_bytes, 32, 8),
+    FIELD(flow_total, messages, 40, 8),
+    FIELD(flow_total, acks, 48, 4),
+    FIELD(flow_total, naks, 52, 4),
+    FIELD(flow_total, rnr_naks, 56, 4),
+    FIELD(flow_total, cnps, 60, 4),
+    FIELD(flow_total, marked_frames, 64, 4),
+    FIELD(flow_total, repeated_frames, 68, 4),
+    FIELD(flow_total, late_frames, 72, 4),
+    FIELD(flow_total, retransmitted_frames, 76, 4),
+    FIELD(flow_total, retransmitted_bytes, 80, 8),
+    FIELD(flow_total, last_ns, 88, 8),
+    FIELD(queue_pair, queue_pair, 8, 4),
+    FIELD(queue_pair, process, 12, 4),
+    FIELD(queue_pair, communicator, 16, 4),
+    FIELD(queue_pair, qpn, 20, 4),
+    FIELD(queue_pair, remote_qpn, 24, 4),
+    FIELD(queue_pair, flags, 28, 4),
+    FIELD(queue_pair, address, 32, 16),
+    FIELD(queue_pair, remote_address, 48, 16),
+    FIELD(queue_pair, device, 64, 16),
+    FIELD(queue_pair, port, 80, 1),
+    FIELD(queue_pair, state, 81, 1),
+    FIELD(queue_pair, type, 82, 1),
+    FIELD(queue_pair, traffic_class, 83, 1),
+    FIELD(queue_pair, creator_tid, 84, 4),
+    FIELD(queue_pair, connection, 88, 8),
+    FIELD(queue_pair, created_ns, 96, 8),
+    FIELD(queue_pair, ready_ns, 104, 8),
+    FIELD(queue_pair, destroyed_ns, 112, 8),
+    FIELD(rank_operation, communicator, 8, 16),
+    FIELD(rank_operation, sequence, 24, 8),
+    FIELD(rank_operation, rank, 32, 4),
+    FIELD(rank_operation, ranks_count, 36, 4),
+    FIELD(rank_operation, peer, 40, 4),
+    FIELD(rank_operation, operation, 44, 1),
+    FIELD(rank_operation, datatype, 45, 1),
+    FIELD(rank_operation, flags, 46, 2),
+    FIELD(rank_operation, buffer_bytes, 48, 8),
+    FIELD(rank_operation, expected_bytes, 56, 8),
+    FIELD(rank_operation, observed_bytes, 64, 8),
+    FIELD(rank_operation, enqueued_ns, 72, 8),
+    FIELD(rank_operation, host_ready_ns, 80, 8),
+    FIELD(rank_operation, gpu_ready_ns, 88, 8),
+    FIELD(rank_operation, first_data_ns, 96, 8),
+    FIELD(rank_operation, last_data_ns, 104, 8),
+    FIELD(rank_operation, active_ns, 112, 8),
+    FIELD(rank_operation, bound_ns, 120, 8),
+    FIELD(rank_operation, retransmitted_frames, 128, 4),
+    FIELD(rank_operation, marked_frames, 132, 4),
+    FIELD(heartbeat, at_ns, 8, 8),
+    FIELD(heartbeat, flags, 16, 4),
+    FIELD(heartbeat, reserved, 20, 4),
+    FIELD(clock_pair, monotonic_ns, 8, 8),
+    FIELD(clock_pair, realtime_ns, 16, 8),
+    FIELD(clock_pair, tai_ns, 24, 8),
+    FIELD(clock_pair, bound_ns, 32, 8),
+    FIELD(counter, at_ns, 8, 8),
+    FIELD(counter, total, 16, 8),
+    FIELD(counter, name, 24, 40),
+    FIELD(port, port, 8, 4),
+    FIELD(port, flags, 12, 4),
+    FIELD(port, name, 16, 32),
+    FIELD(port, address, 48, 16),
+    FIELD(message, first_ns, 8, 8),
+    FIELD(message, duration_ns, 16, 4),
+    FIELD(message, payload_bytes, 20, 4),
+    FIELD(message, frames, 24, 4),
+    FIELD(message, immediate, 28, 4),
+    FIELD(message, place, 32, 4),
+    FIELD(message, role, 36, 1),
+    FIELD(message, opcode, 37, 1),
+    FIELD(message, flags, 38, 2),
+    FIELD(trigger, from_ns, 8, 8),
+    FIELD(trigger, to_ns, 16, 8),
+    FIELD(trigger, flow, 24, 4),
+    FIELD(trigger, reserved, 28, 4),
+    FIELD(trigger_end, from_ns, 8, 8),
+    FIELD(trigger_end, to_ns, 16, 8),
+    FIELD(trigger_end, windows, 24, 8),
+    FIELD(process, process, 8, 4),
+    FIELD(process, pid, 12, 4),
+    FIELD(process, started_ns, 16, 8),
+    FIELD(process, ended_ns, 24, 8),
+    FIELD(process, command, 32, 16),
+    FIELD(process, library, 48, 96),
+    FIELD(communicator, communicator, 8, 4),
+    FIELD(communicator, process, 12, 4),
+    FIELD(communicator, pointer, 16, 8),
+    FIELD(communicator, identity, 24, 16),
+    FIELD(communicator, ranks_count, 40, 4),
+    FIELD(communicator, rank, 44, 4),
+    FIELD(communicator, parent, 48, 4),
+    FIELD(communicator, color, 52, 4),
+    FIELD(communicator, key, 56, 4),
+    FIELD(communicator, flags, 60, 4),
+    FIELD(communicator, created_ns, 64, 8),
+    FIELD(communicator, ready_ns, 72, 8),
+    FIELD(communicator, destroyed_ns, 80, 8),
+    FIELD(call, sequence, 8, 8),
+    FIELD(call, count, 16, 8),
+    FIELD(call, entered_ns, 24, 8),
+    FIELD(call, enqueued_ns, 32, 8),
+    FIELD(call, stream, 40, 8),
+    FIELD(call, peer, 48, 4),
+    FIELD(call, tid, 52, 4),
+    FIELD(call, group, 56, 4),
+    FIELD(call, operation, 60, 1),
+    FIELD(call, datatype, 61, 1),
+    FIELD(call, reduction, 62, 1),
+    FIELD(call, flags, 63, 1),
+};
+
+static void kinds_have_their_numbers_and_sizes(void **state)
+{
+    size_t known = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        assert_string_equal(record_kind_name(kinds[i].number), kinds[i].name);
+        assert_int_equal(record_kind_bytes(kinds[i].number), kinds[i].bytes);
+    }
+    for (unsigned number = 0; number <= UINT16_MAX; number++)
+        known += record_kind_name((uint16_t)number) != NULL;
+    assert_int_equal(known, sizeof kinds / sizeof kinds[0]);
+    assert_null(record_kind_name(0));
+    assert_int_equal(record_kind_bytes(0), 0);
+    assert_int_equal(record_kind_bytes(999), 0);
+}
+
+static void fields_are_where_the_page_says(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct batch_header), 48);
+    assert_int_equal(sizeof(struct record_header), 8);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].offset != fields[i].expected_offset || fields[i].bytes != fields[i].expected_bytes)
+            fail_msg("%s: offset %zu (%zu expected), %zu bytes (%zu expected)", fields[i].name, fields[i].offset,
+                     fields[i].expected_offset, fields[i].bytes, fields[i].expected_bytes);
+}
+
+/* A batch of one heartbeat, byte by byte. */
+static void a_batch_is_these_bytes(void **state)
+{
+    static const uint8_t expected[72] = {
+        'Q',  'P',  'S',  'B',  1,    0,    1,    0, /* magic, version, emitter_kind */
+        7,    0,    0,    0,    0,    0,    0,    0, /* emitter_id */
+        11,   0,    0,    0,    0,    0,    0,    0, /* boot_id */
+        0x34, 0x12, 0,    0,    0,    0,    0,    0, /* sequence */
+        0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1, /* sent_ns */
+        1,    0,    0,    0,    24,   0,    0,    0, /* records_count, records_bytes */
+        2,    0,    24,   0,    0,    0,    0,    0, /* kind, length_bytes, source */
+        0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 1, /* at_ns */
+        0,    0,    0,    0,    0,    0,    0,    0, /* flags, reserved */
+    };
+    uint8_t bytes[SCRATCH_BATCH_BYTES];
+
+    (void)state;
+    assert_int_equal(scratch_batch(0x1234, 0x0123456789abcdef, bytes), sizeof expected);
+    assert_memory_equal(bytes, expected, sizeof expected);
+}
+
+/* The numbers of nccl.h (NCCL 2.24): ncclInt8 0 to ncclFloat8e5m2 11. */
+static void data_types_have_nccls_sizes(void **state)
+{
+    static const uint32_t sizes[12] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+    (void)state;
+    for (uint8_t type = 0; type < 12; type++)
+        assert_int_equal(datatype_bytes(type), sizes[type]);
+    assert_int_equal(datatype_bytes(12), 0);
+    assert_int_equal(datatype_bytes(255), 0);
+}
+
+static void operations_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(operation_name(OPERATION_ALL_REDUCE), "AllReduce");
+    assert_string_equal(operation_name(7), "Recv");
+    assert_string_equal(operation_name(0), "Unknown");
+    assert_string_equal(operation_name(255), "Unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds_have_their_numbers_and_sizes),
+        cmocka_unit_test(fields_are_where_the_page_says),
+        cmocka_unit_test(a_batch_is_these_bytes),
+        cmocka_unit_test(data_types_have_nccls_sizes),
+        cmocka_unit_test(operations_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
