@@ -42,9 +42,10 @@ static const struct column counter_columns[] = {
 
 /* By the words that every program's counters use for what it could not take or keep. */
 #define LOSS_COUNTER                                                                                                   \
-    "counter.total > 0 AND (counter.name GLOB '*missed*' OR counter.name GLOB '*lost*' "                               \
-    "OR counter.name GLOB '*drop*' OR counter.name GLOB '*refused*' OR counter.name GLOB '*full*' "                    \
-    "OR counter.name GLOB '*overwritten*')"
+    "counter.total > 0 AND (counter.name GLOB '*_lost_*' OR counter.name GLOB '*_missed_*' "                           \
+    "OR counter.name GLOB '*_dropped_*' OR counter.name GLOB '*_refused_*' OR counter.name GLOB '*_full_*' "           \
+    "OR counter.name GLOB '*_failed_*' OR counter.name GLOB '*_unfinished_*' OR counter.name GLOB '*_cut_*' "          \
+    "OR counter.name GLOB '*_incomplete_*')"
 
 static const struct listing counters = {
     "loss_counters",

@@ -19,6 +19,13 @@ const char *report_store_path(const char *named)
     return path != NULL && *path != '\0' ? path : STORE_PATH_DEFAULT;
 }
 
+void report_json_begin(struct json *json)
+{
+    json_object_begin(json, NULL);
+    json_integer(json, "schema_version", JSON_SCHEMA_VERSION);
+    json_text(json, "generator", "qpscope " QPSCOPE_VERSION);
+}
+
 int report_open(struct report *report, const struct report_options *options)
 {
     report->store = NULL;
@@ -30,9 +37,7 @@ int report_open(struct report *report, const struct report_options *options)
     terminal_init(&report->terminal, STDOUT_FILENO);
     json_init(&report->json, stdout);
     if (report->as_json) {
-        json_object_begin(&report->json, NULL);
-        json_integer(&report->json, "schema_version", JSON_SCHEMA_VERSION);
-        json_text(&report->json, "generator", "qpscope " QPSCOPE_VERSION);
+        report_json_begin(&report->json);
     }
     return 0;
 }

@@ -49,6 +49,9 @@ struct listing {
 /* `named` or what stands for it. */
 const char *report_store_path(const char *named);
 
+/* Begins the object that every --json prints: schema_version and generator. */
+void report_json_begin(struct json *json);
+
 /* Opens the store, and the JSON object with schema_version and generator. -errno after logging. */
 int report_open(struct report *report, const struct report_options *options);
 

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* qpscope doctor: what works on this machine, what is missing, what to do. */
+#include "cli/doctor.h"
+#include "cli/report.h"
+#include "cli/subcommand.h"
+#include "cli/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct doctor_options {
+    struct report_options report;
+    const char *root;
+    int program;
+};
+
+static const char *const programs[] = {"host", "nic", "correlator", "all", NULL};
+#define ALL_PROGRAMS 3
+
+static const struct option_spec option_specs[] = {
+    REPORT_OPTION_STORE(struct doctor_options, report),
+    REPORT_OPTION_JSON(struct doctor_options, report),
+    {
+        .name = "for",
+        .short_name = 'f',
+        .kind = OPTION_CHOICE,
+        .offset = offsetof(struct doctor_options, program),
+        .argument = "PROGRAM",
+        .help = "look only for what this one needs: host, nic, correlator or all",
+        .choices = programs,
+    },
+    {
+        .name = "root",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct doctor_options, root),
+        .argument = "FOLDER",
+        .help = "look at /proc, /sys, /dev and libraries below this folder: a copy of another machine's",
+    },
+};
+
+static const struct option_program program = {
+    .name = "qpscope doctor",
+    .summary = "Looks at this machine: what qpscope's programs need, what is there, what to do. Changes nothing.",
+    .usage = "[OPTIONS]",
+    .options = option_specs,
+    .options_count = sizeof(option_specs) / sizeof(option_specs[0]),
+    .epilogue = "Run it as the user, and in the container, that the program will have.\n"
+                "Exit codes: 0 usable, 1 something needed is missing, 2 used wrongly.",
+};
+
+#define TITLE_COLUMNS 31 /* "missing  NCCL or RCCL in use   " */
+
+static void print_text(const struct doctor_check *check, const struct doctor_finding *finding,
+                       const struct terminal *terminal)
+{
+    static const char *const colours[] = {"32", "33", "31"};
+    size_t width = terminal->width;
+    char *clean = text_clean(finding->found);
+    if (clean == NULL) {
+        return;
+    }
+    if (terminal->colour) {
+        printf("\033[%sm%-9s\033[0m", colours[finding->status], doctor_status_name(finding->status));
+    } else {
+        printf("%-9s", doctor_status_name(finding->status));
+    }
+    printf("%-22s", check->title);
+    if (TITLE_COLUMNS + text_width(clean) <= width) {
+        puts(clean);
+    } else {
+        putchar('\n');
+        text_paragraph(stdout, clean, 9, width);
+    }
+    free(clean);
+    if (finding->status != DOCTOR_OK) {
+        text_paragraph(stdout, check->advice, 9, width);
+    }
+}
+
+static void print_json(struct json *json, const struct doctor_check *check, const struct doctor_finding *finding)
+{
+    json_object_begin(json, NULL);
+    json_text(json, "name", check->name);
+    json_text(json, "needed_by", doctor_program_name(check->needed_by));
+    json_text(json, "status", doctor_status_name(finding->status));
+    json_text(json, "found", finding->found);
+    json_text(json, "advice", finding->status == DOCTOR_OK ? NULL : check->advice);
+    json_object_end(json);
+}
+
+static size_t look_at_all(const struct doctor_options *options, struct json *json)
+{
+    struct doctor_machine machine = {.root = options->root, .store = report_store_path(options->report.store)};
+    struct terminal terminal;
+    size_t missing = 0;
+    terminal_init(&terminal, STDOUT_FILENO);
+    for (size_t i = 0; i < doctor_checks_count; i++) {
+        const struct doctor_check *check = &doctor_checks[i];
+        struct doctor_finding finding;
+        if (options->program != ALL_PROGRAMS && (int)check->needed_by != options->program) {
+            continue;
+        }
+        check->look(&machine, &finding);
+        missing += finding.status == DOCTOR_MISSING;
+        if (options->report.json) {
+            print_json(json, check, &finding);
+        } else {
+            print_text(check, &finding, &terminal);
+        }
+    }
+    return missing;
+}
+
+int subcommand_doctor(int argc, char **argv)
+{
+    struct doctor_options options = {.root = "", .program = ALL_PROGRAMS};
+    struct json json;
+    int exit_code;
+    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+        return exit_code;
+    }
+    json_init(&json, stdout);
+    if (options.report.json) {
+        report_json_begin(&json);
+        json_array_begin(&json, "checks");
+    }
+    size_t missing = look_at_all(&options, &json);
+    if (options.report.json) {
+        json_array_end(&json);
+        json_boolean(&json, "usable", missing == 0);
+        json_object_end(&json);
+    } else {
+        printf("%s: %zu needed thing%s missing\n", missing == 0 ? "usable" : "not usable", missing,
+               missing == 1 ? " is" : "s are");
+    }
+    return missing == 0 ? EXIT_CODE_OK : EXIT_CODE_FAILURE;
+}
