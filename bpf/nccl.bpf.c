@@ -26,12 +26,12 @@ struct nccl_thread {
     __u32 group;
     __u32 group_calls;
     __u32 pending_count;
-    __u32 ending;      /* the outermost ncclGroupEnd runs */
-    __u32 call_count;  /* communicators of the init call that runs */
-    __u32 nonblocking; /* one of `pending` says so */
-    __u32 reserved;
-    struct pending call;      /* the init call that runs outside of a group, or within one until it returns */
-    __u64 bcast_communicator; /* ncclBcast runs ncclBroadcast inside */
+    __u32 ending;        /* the outermost ncclGroupEnd runs */
+    __u32 call_count;    /* communicators of the init call that runs */
+    __u32 nonblocking;   /* one of `pending` says so */
+    __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
+    struct pending call; /* the init call that runs outside of a group, or within one until it returns */
+    __u64 bcast_communicator;
     __u64 bcast_buffer;
     struct pending pending[EVENT_PENDING_MAX];
 };
@@ -297,6 +297,8 @@ static __always_inline int emit_call(registers_t *registers, struct nccl_thread 
     const bool grouped = thread != NULL && thread->depth != 0;
     if (grouped)
         thread->group_calls++;
+    if (thread != NULL)
+        thread->in_bcast = 0;
     struct event_call *event = ring_reserve(EVENT_CALL, sizeof *event);
     if (event == NULL)
         return 0;
@@ -316,11 +318,11 @@ static __always_inline int emit_call(registers_t *registers, struct nccl_thread 
 /* ncclBcast counts itself; the ncclBroadcast that it runs inside, of the same buffer in place, does not count again. */
 static __always_inline bool is_inner_broadcast(registers_t *registers, struct nccl_thread *thread)
 {
-    if (thread == NULL || thread->bcast_communicator == 0)
+    if (thread == NULL || thread->in_bcast == 0)
         return false;
     const bool inner = thread->bcast_communicator == argument_any(registers, 5) &&
                        thread->bcast_buffer == argument(registers, 0) && thread->bcast_buffer == argument(registers, 1);
-    thread->bcast_communicator = 0;
+    thread->in_bcast = 0;
     return inner;
 }
 
@@ -363,9 +365,11 @@ int nccl_bcast(registers_t *registers)
         .datatype = (__u8)argument(registers, 2),
         .reduction = EVENT_NO_REDUCTION,
     };
+    emit_call(registers, thread, &call);
     if (thread != NULL) {
         thread->bcast_communicator = call.communicator;
         thread->bcast_buffer = argument(registers, 0);
+        thread->in_bcast = 1;
     }
-    return emit_call(registers, thread, &call);
+    return 0;
 }

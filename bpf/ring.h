@@ -55,9 +55,10 @@ static __always_inline void *ring_reserve(__u32 kind, __u64 size_bytes)
     return header;
 }
 
+/* Wakes user space, also when events that did not are waiting before it. */
 static __always_inline void ring_submit(void *event)
 {
-    bpf_ringbuf_submit(event, 0);
+    bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 }
 
 /* For the frequent kinds: user space looks every 50 ms anyway, so it is woken only when much waits. */

@@ -33,6 +33,7 @@ struct settings {
     struct option_list roots;
     struct option_list libraries;
     uint64_t buffer_bytes;
+    bool check;
     bool json;
     bool verbose;
 };
@@ -76,6 +77,10 @@ static const struct option_spec option_specs[] = {
      .help = "size of the probes' ring buffer (4MiB)",
      .minimum = 4096,
      .maximum = 1ULL << 30},
+    {.name = "check",
+     .kind = OPTION_FLAG,
+     .offset = SETTING(check),
+     .help = "load the probes, say what is missing if they cannot be, and end"},
     {.name = "json",
      .short_name = 'j',
      .kind = OPTION_FLAG,
@@ -337,6 +342,8 @@ static int discover(struct host *host, const struct settings *settings)
 
 static void close_parts(struct host *host)
 {
+    if (host->tracker != NULL)
+        log_debug("%zu things are still followed", tracker_size(host->tracker));
     discovery_destroy(&host->discovery);
     watch_close(&host->watch);
     tracker_destroy(&host->tracker);
@@ -345,6 +352,15 @@ static void close_parts(struct host *host)
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++)
         if (descriptors[i] >= 0)
             close(descriptors[i]);
+}
+
+static int check(const struct settings *settings)
+{
+    const struct probe_options options = {.buffer_bytes = settings->buffer_bytes};
+    struct probe *probe = NULL;
+    const int error = probe_open(&probe, &options);
+    probe_close(&probe);
+    return error;
 }
 
 int main(int argc, char **argv)
@@ -356,6 +372,8 @@ int main(int argc, char **argv)
     if (parsed != OPTION_RESULT_RUN)
         return parsed == OPTION_RESULT_DONE ? 0 : 2;
     log_init(program.name, settings.verbose ? LOG_DEBUG : LOG_INFO);
+    if (settings.check)
+        return check(&settings) == 0 ? 0 : 1;
     static struct host host = {.poll = -1, .timer = -1, .signals = -1};
     int error = open_parts(&host, &settings);
     if (error == 0)

@@ -44,6 +44,21 @@ static void cut_suffix(char *text, const char *suffix)
         text[length - suffix_length] = '\0';
 }
 
+/* The kernel shows maps' paths from the reader's root: takes the process's root off again. */
+static void cut_root(char *path, const char *root, size_t root_length)
+{
+    if (root_length > 1 && strncmp(path, root, root_length) == 0 && path[root_length] == '/')
+        memmove(path, path + root_length, strlen(path + root_length) + 1);
+}
+
+static size_t read_root(pid_t pid, char *root, size_t root_bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
+    const ssize_t length = readlink(path, root, root_bytes);
+    return length < 0 ? 0 : (size_t)length;
+}
+
 /* Whether the line is an executable mapping of a file. */
 static bool parse_mapping(const char *line, struct mapping *mapping)
 {
@@ -69,10 +84,15 @@ int process_each_mapping(pid_t pid, mapping_visit *visit, void *context)
         return -errno;
     int result = 0;
     char line[LINE_BYTES];
+    char root[PROCESS_PATH_BYTES];
+    const size_t root_length = read_root(pid, root, sizeof root);
     struct mapping mapping;
-    while (result == 0 && fgets(line, sizeof line, file) != NULL)
-        if (parse_mapping(line, &mapping))
-            result = visit(context, pid, &mapping);
+    while (result == 0 && fgets(line, sizeof line, file) != NULL) {
+        if (!parse_mapping(line, &mapping))
+            continue;
+        cut_root(mapping.path, root, root_length);
+        result = visit(context, pid, &mapping);
+    }
     fclose(file);
     return result;
 }

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stand-in for the collective library that lives as NCCL does where it matters to the probes: a service thread a
+ * communicator, made where NCCL makes it (in the caller; in one thread a job of a group; behind one thread for a
+ * non-blocking group), which makes the queue pairs, and a progress thread, made by the service thread, which takes them
+ * to RTS. It moves no data. STANDIN_OLD=1: as NCCL 2.13 (the ncclComm_t is stored at the end, jobs always have a
+ * thread); else as 2.28.3 and later (stored at once, a single job runs in the caller).
+ */
+#include "tests/bpf/standin.h"
+
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT      __attribute__((visibility("default"), noinline))
+#define JOBS_MAX    64
+#define IN_PROGRESS 7
+
+struct standin_communicator {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t service;
+    bool ready;
+    bool stop;
+    int wanted;
+    int connected;
+    int made;
+    struct ibv_qp *queue_pairs[STANDIN_QUEUE_PAIRS_MAX];
+    uint32_t qpns[STANDIN_QUEUE_PAIRS_MAX];
+};
+
+struct job {
+    comm_t comm;
+    comm_t *place;
+    int delay_us;
+};
+
+static __thread int depth;
+static __thread int jobs_count;
+static __thread bool nonblocking;
+static __thread struct job jobs[JOBS_MAX];
+
+static struct ibv_qp *(*create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
+static int (*modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
+static int (*destroy_qp)(struct ibv_qp *);
+
+static bool is_old(void)
+{
+    return getenv("STANDIN_OLD") != NULL;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    void *library = dlopen(getenv("STANDIN_VERBS"), RTLD_NOW);
+    if (library == NULL)
+        _exit(3);
+    create_qp = (struct ibv_qp * (*)(struct ibv_pd *, struct ibv_qp_init_attr *))
+        dlvsym(library, "ibv_create_qp", "IBVERBS_1.1");
+    modify_qp = (int (*)(struct ibv_qp *, struct ibv_qp_attr *, int))dlvsym(library, "ibv_modify_qp", "IBVERBS_1.1");
+    destroy_qp = (int (*)(struct ibv_qp *))dlvsym(library, "ibv_destroy_qp", "IBVERBS_1.1");
+}
+
+static void *progress(void *argument)
+{
+    comm_t comm = argument;
+    pthread_mutex_lock(&comm->mutex);
+    while (!comm->stop) {
+        while (comm->connected < comm->made) {
+            struct ibv_qp_attr ready = {.qp_state = IBV_QPS_RTS};
+            modify_qp(comm->queue_pairs[comm->connected++], &ready, IBV_QP_STATE);
+            pthread_cond_broadcast(&comm->changed);
+        }
+        pthread_cond_wait(&comm->changed, &comm->mutex);
+    }
+    pthread_mutex_unlock(&comm->mutex);
+    return NULL;
+}
+
+static void make_queue_pair(comm_t comm)
+{
+    struct ibv_qp_init_attr attributes = {.send_cq = (struct ibv_cq *)comm, .qp_type = IBV_QPT_RC};
+    struct ibv_qp_attr fresh = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp *queue_pair = create_qp(NULL, &attributes);
+    modify_qp(queue_pair, &fresh, IBV_QP_STATE | IBV_QP_PORT);
+    comm->qpns[comm->made] = queue_pair->qp_num;
+    comm->queue_pairs[comm->made++] = queue_pair;
+}
+
+static void *service(void *argument)
+{
+    comm_t comm = argument;
+    pthread_t helper;
+    pthread_create(&helper, NULL, progress, comm);
+    pthread_mutex_lock(&comm->mutex);
+    while (!comm->stop) {
+        while (comm->made < comm->wanted) {
+            make_queue_pair(comm);
+            pthread_cond_broadcast(&comm->changed);
+        }
+        pthread_cond_wait(&comm->changed, &comm->mutex);
+    }
+    for (int i = 0; i < comm->made; i++)
+        destroy_qp(comm->queue_pairs[i]);
+    pthread_mutex_unlock(&comm->mutex);
+    pthread_join(helper, NULL);
+    return NULL;
+}
+
+EXPORT void standin_connect(comm_t comm, int count)
+{
+    pthread_mutex_lock(&comm->mutex);
+    comm->wanted += count;
+    pthread_cond_broadcast(&comm->changed);
+    while (comm->connected < comm->wanted)
+        pthread_cond_wait(&comm->changed, &comm->mutex);
+    pthread_mutex_unlock(&comm->mutex);
+}
+
+EXPORT int standin_queue_pairs(comm_t comm, uint32_t qpns[STANDIN_QUEUE_PAIRS_MAX])
+{
+    memcpy(qpns, comm->qpns, sizeof comm->qpns);
+    return comm->made;
+}
+
+EXPORT void standin_wait(comm_t comm)
+{
+    pthread_mutex_lock(&comm->mutex);
+    while (!comm->ready)
+        pthread_cond_wait(&comm->changed, &comm->mutex);
+    pthread_mutex_unlock(&comm->mutex);
+}
+
+static void *run_job(void *argument)
+{
+    const struct job *job = argument;
+    usleep((useconds_t)job->delay_us);
+    if (job->comm == NULL) /* a split in which this rank takes no part: its job runs all the same */
+        return NULL;
+    pthread_create(&job->comm->service, NULL, service, job->comm);
+    standin_connect(job->comm, 2);
+    *job->place = job->comm;
+    pthread_mutex_lock(&job->comm->mutex);
+    job->comm->ready = true;
+    pthread_cond_broadcast(&job->comm->changed);
+    pthread_mutex_unlock(&job->comm->mutex);
+    return NULL;
+}
+
+static comm_t new_communicator(void)
+{
+    comm_t comm = calloc(1, sizeof *comm);
+    pthread_mutex_init(&comm->mutex, NULL);
+    pthread_cond_init(&comm->changed, NULL);
+    return comm;
+}
+
+static void add_job(comm_t *place, comm_t comm, const struct configuration *config, bool store_late)
+{
+    if (!store_late && !is_old())
+        *place = comm;
+    if (config != NULL && config->blocking == 0)
+        nonblocking = true;
+    jobs[jobs_count++] = (struct job){.comm = comm, .place = place};
+}
+
+/* The later a job was asked for, the earlier it gets to its queue pairs: only lineage tells whose they are. */
+static void run_jobs(struct job *all, int count)
+{
+    pthread_t threads[JOBS_MAX];
+    if (count == 1 && !is_old()) {
+        run_job(&all[0]);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        all[i].delay_us = (count - i) * 3000;
+        pthread_create(&threads[i], NULL, run_job, &all[i]);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+struct handed_over {
+    int count;
+    struct job jobs[JOBS_MAX];
+};
+
+static void *run_group(void *argument)
+{
+    struct handed_over *group = argument;
+    run_jobs(group->jobs, group->count);
+    free(group);
+    return NULL;
+}
+
+static int finish_group(void)
+{
+    const int count = jobs_count;
+    const bool hand_over = nonblocking;
+    jobs_count = 0;
+    nonblocking = false;
+    if (count == 0)
+        return 0;
+    if (!hand_over) {
+        run_jobs(jobs, count);
+        return 0;
+    }
+    pthread_t thread;
+    struct handed_over *group = calloc(1, sizeof *group);
+    group->count = count;
+    memcpy(group->jobs, jobs, sizeof jobs);
+    pthread_create(&thread, NULL, run_group, group);
+    pthread_detach(thread);
+    return IN_PROGRESS;
+}
+
+static int leave(void)
+{
+    return --depth == 0 ? finish_group() : 0;
+}
+
+EXPORT int ncclGroupStart(void)
+{
+    depth++;
+    return 0;
+}
+
+EXPORT int ncclGroupEnd(void)
+{
+    return leave();
+}
+
+EXPORT int ncclCommInitRank(comm_t *comm, int ranks, struct unique_id id, int rank)
+{
+    (void)id;
+    if (rank >= ranks)
+        return 4; /* ncclInvalidArgument */
+    add_job(comm, new_communicator(), NULL, false);
+    if (depth != 0)
+        return 0;
+    struct job job = jobs[--jobs_count];
+    run_job(&job);
+    return 0;
+}
+
+EXPORT int ncclCommInitRankConfig(comm_t *comm, int ranks, struct unique_id id, int rank, struct configuration *config)
+{
+    (void)ranks, (void)id, (void)rank;
+    depth++;
+    add_job(comm, new_communicator(), config, false);
+    return leave();
+}
+
+EXPORT int ncclCommInitRankScalable(comm_t *comm, int ranks, int rank, int ids_count, struct unique_id *ids,
+                                    struct configuration *config)
+{
+    (void)ranks, (void)rank, (void)ids_count, (void)ids;
+    depth++;
+    add_job(comm, new_communicator(), config, false);
+    return leave();
+}
+
+EXPORT int ncclCommInitAll(comm_t *comms, int count, const int *devices)
+{
+    (void)devices;
+    depth++;
+    for (int i = 0; i < count; i++)
+        add_job(&comms[i], new_communicator(), NULL, false);
+    return leave();
+}
+
+EXPORT int ncclCommSplit(comm_t comm, int color, int key, comm_t *child, struct configuration *config)
+{
+    (void)comm, (void)key;
+    *child = NULL;
+    depth++;
+    add_job(child, color < 0 ? NULL : new_communicator(), config, true);
+    return leave();
+}
+
+EXPORT int ncclCommDestroy(comm_t comm)
+{
+    pthread_mutex_lock(&comm->mutex);
+    comm->stop = true;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->mutex);
+    pthread_join(comm->service, NULL);
+    free(comm);
+    return 0;
+}
+
+EXPORT int ncclCommAbort(comm_t comm)
+{
+    return ncclCommDestroy(comm);
+}
+
+#define DATA_CALL(...)                                                                                                 \
+    (__VA_ARGS__)                                                                                                      \
+    {                                                                                                                  \
+        __asm__ volatile("");                                                                                          \
+        return 0;                                                                                                      \
+    }
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+EXPORT int ncclAllReduce DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, comm_t comm,
+                                   stream_t stream) EXPORT int ncclReduceScatter
+    DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream) EXPORT
+    int ncclAllGather DATA_CALL(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream) EXPORT
+    int ncclAlltoAll DATA_CALL(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream) EXPORT
+    int ncclBroadcast
+    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
+    int ncclGather
+    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
+    int ncclScatter
+    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
+    int ncclReduce DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, int root, comm_t comm,
+                             stream_t stream) EXPORT int ncclSend
+    DATA_CALL(const void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream) EXPORT int ncclRecv
+    DATA_CALL(void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream)
+
+        EXPORT int ncclBcast(void *buffer, size_t count, int type, int root, comm_t comm, stream_t stream)
+{
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
+ * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
+ *
+ *   program LIBRARY full|short|hang|burst [COUNT]
+ *
+ * After loading the library it prints {"loaded":PID} and, with PROGRAM_WAIT set, waits for a line on stdin.
+ */
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/bpf/standin.h"
+
+#define FUNCTIONS(each)                                                                                                \
+    each(ncclCommInitRank) each(ncclCommInitRankConfig) each(ncclCommInitRankScalable) each(ncclCommInitAll)           \
+        each(ncclCommSplit) each(ncclCommDestroy) each(ncclCommAbort) each(ncclGroupStart) each(ncclGroupEnd)          \
+            each(ncclAllReduce) each(ncclReduceScatter) each(ncclAllGather) each(ncclAlltoAll) each(ncclBcast)         \
+                each(ncclBroadcast) each(ncclGather) each(ncclScatter) each(ncclReduce) each(ncclSend) each(ncclRecv)  \
+                    each(standin_wait) each(standin_connect) each(standin_queue_pairs)
+
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+    FUNCTIONS(MEMBER)
+} lib;
+
+static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void load(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW);
+    if (handle == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(3);
+    }
+#define LOAD(name) lib.name = (__typeof__(name) *)dlsym(handle, #name);
+    FUNCTIONS(LOAD)
+}
+
+static struct unique_id make_id(unsigned seed)
+{
+    struct unique_id id;
+    for (size_t i = 0; i < sizeof id.bytes; i++)
+        id.bytes[i] = (char)(rand_r(&seed) >> 8);
+    return id;
+}
+
+/* Tells of a communicator with its queue pairs. `id` NULL where there is none. */
+static void tell(const char *creator, comm_t comm, const struct unique_id *id, int ranks, int rank)
+{
+    uint32_t qpns[STANDIN_QUEUE_PAIRS_MAX];
+    const int count = lib.standin_queue_pairs(comm, qpns);
+    pthread_mutex_lock(&output);
+    printf("{\"communicator\":\"%p\",\"pid\":%d,\"creator\":\"%s\",\"ranks_count\":%d,\"rank\":%d,\"id\":\"",
+           (void *)comm, getpid(), creator, ranks, rank);
+    for (size_t i = 0; id != NULL && i < sizeof id->bytes; i++)
+        printf("%02x", (unsigned char)id->bytes[i]);
+    printf("\",\"qpns\":[");
+    for (int i = 0; i < count; i++)
+        printf("%s%u", i == 0 ? "" : ",", qpns[i]);
+    printf("]}\n");
+    fflush(stdout);
+    pthread_mutex_unlock(&output);
+}
+
+static void tell_call(comm_t comm, int operation, size_t count, int type, int reduction, int peer, uintptr_t stream,
+                      int group, uint64_t before_ns, uint64_t after_ns)
+{
+    printf("{\"call\":%d,\"pid\":%d,\"communicator\":\"%p\",\"count\":%zu,\"datatype\":%d,\"reduction\":%d,\"peer\":%d,"
+           "\"stream\":\"0x%" PRIxPTR "\",\"group\":%d,\"before_ns\":%" PRIu64 ",\"after_ns\":%" PRIu64 "}\n",
+           operation, getpid(), (void *)comm, count, type, reduction, peer, stream, group, before_ns, after_ns);
+}
+
+/* Makes one call and tells of it. The numbers of the operations are those of wire/operation.def. */
+#define STREAM(number) ((stream_t)(uintptr_t)(0x5000 + (number)))
+#define CALL(operation, count, type, reduction, peer, stream, group, call)                                             \
+    do {                                                                                                               \
+        const uint64_t before_ns = now_ns();                                                                           \
+        lib.call;                                                                                                      \
+        tell_call(comm, operation, count, type, reduction, peer, 0x5000 + (stream), group, before_ns, now_ns());       \
+    } while (0)
+
+static void call_everything(comm_t comm)
+{
+    char in[8], out[8];
+    CALL(1, 100, 7, 0, -1, 1, 0, ncclAllReduce(in, out, 100, 7, 0, comm, STREAM(1)));
+    CALL(3, 101, 6, 2, -1, 2, 0, ncclReduceScatter(in, out, 101, 6, 2, comm, STREAM(2)));
+    CALL(2, 102, 0, 255, -1, 3, 0, ncclAllGather(in, out, 102, 0, comm, STREAM(3)));
+    CALL(8, 103, 1, 255, -1, 4, 0, ncclAlltoAll(in, out, 103, 1, comm, STREAM(4)));
+    CALL(4, 104, 2, 255, 3, 5, 0, ncclBcast(in, 104, 2, 3, comm, STREAM(5)));
+    CALL(4, 105, 3, 255, 2, 6, 0, ncclBroadcast(in, out, 105, 3, 2, comm, STREAM(6)));
+    CALL(4, 106, 3, 255, 2, 7, 0, ncclBroadcast(in, in, 106, 3, 2, comm, STREAM(7)));
+    CALL(9, 107, 4, 255, 1, 8, 0, ncclGather(in, out, 107, 4, 1, comm, STREAM(8)));
+    CALL(10, 108, 5, 255, 0, 9, 0, ncclScatter(in, out, 108, 5, 0, comm, STREAM(9)));
+    CALL(5, 109, 8, 1, 2, 10, 0, ncclReduce(in, out, 109, 8, 1, 2, comm, STREAM(10)));
+    CALL(1, 1ull << 40, 9, 3, -1, 11, 0, ncclAllReduce(in, out, 1ull << 40, 9, 3, comm, STREAM(11)));
+}
+
+static void call_in_groups(comm_t comm, comm_t other)
+{
+    char buffer[8];
+    for (int group = 1; group <= 2; group++) {
+        lib.ncclGroupStart();
+        lib.ncclGroupStart();
+        CALL(6, 10, 7, 255, 1, 1, group, ncclSend(buffer, 10, 7, 1, comm, STREAM(1)));
+        CALL(7, 11, 7, 255, 1, 1, group, ncclRecv(buffer, 11, 7, 1, comm, STREAM(1)));
+        lib.ncclGroupEnd();
+        CALL(6, 12, 7, 255, 3, 1, group, ncclSend(buffer, 12, 7, 3, comm, STREAM(1)));
+        comm_t first = comm;
+        comm = other;
+        CALL(1, 13, 7, 0, -1, 1, group, ncclAllReduce(buffer, buffer, 13, 7, 0, comm, STREAM(1)));
+        comm = first;
+        usleep(2000);
+        const uint64_t before_ns = now_ns();
+        lib.ncclGroupEnd();
+        printf("{\"group\":%d,\"pid\":%d,\"before_ns\":%" PRIu64 ",\"after_ns\":%" PRIu64 "}\n", group, getpid(),
+               before_ns, now_ns());
+    }
+}
+
+/* Queue pairs that no communicator has anything to do with, one of them through the old version's entry. */
+static void *make_foreign(void *argument)
+{
+    (void)argument;
+    void *verbs = dlopen(getenv("STANDIN_VERBS"), RTLD_NOW);
+    static const char *const versions[] = {"IBVERBS_1.0", "IBVERBS_1.1"};
+    for (int i = 0; i < 2; i++) {
+        struct ibv_qp_init_attr attributes = {.qp_type = IBV_QPT_RC};
+        struct ibv_qp_attr ready = {.qp_state = IBV_QPS_RTS};
+        struct ibv_qp *(*create)(struct ibv_pd *, struct ibv_qp_init_attr *) =
+            (struct ibv_qp * (*)(struct ibv_pd *, struct ibv_qp_init_attr *))
+                dlvsym(verbs, "ibv_create_qp", versions[i]);
+        int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) =
+            (int (*)(struct ibv_qp *, struct ibv_qp_attr *, int))dlvsym(verbs, "ibv_modify_qp", versions[i]);
+        struct ibv_qp *queue_pair = create(NULL, &attributes);
+        modify(queue_pair, &ready, IBV_QP_STATE);
+        printf("{\"foreign\":%u,\"pid\":%d}\n", queue_pair->qp_num, getpid());
+    }
+    return NULL;
+}
+
+/* Connected to itself, to another device's queue pair of the same number, and refused by the library. */
+static void make_connections(void)
+{
+    void *verbs = dlopen(getenv("STANDIN_VERBS"), RTLD_NOW);
+    struct ibv_qp *(*create)(struct ibv_pd *, struct ibv_qp_init_attr *) =
+        (struct ibv_qp * (*)(struct ibv_pd *, struct ibv_qp_init_attr *)) dlsym(verbs, "ibv_create_qp");
+    int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) =
+        (int (*)(struct ibv_qp *, struct ibv_qp_attr *, int))dlsym(verbs, "ibv_modify_qp");
+    int (*destroy)(struct ibv_qp *) = (int (*)(struct ibv_qp *))dlsym(verbs, "ibv_destroy_qp");
+    const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN;
+    for (int i = 0; i < 2; i++) {
+        struct ibv_qp_init_attr attributes = {.qp_type = IBV_QPT_RC, .send_cq = (struct ibv_cq *)0xc0};
+        struct ibv_qp *queue_pair = create(NULL, &attributes);
+        struct ibv_qp_attr ready = {.qp_state = IBV_QPS_RTR, .dest_qp_num = queue_pair->qp_num};
+        struct ibv_qp_attr refused = {.qp_state = IBV_QPS_UNKNOWN, .dest_qp_num = 4711};
+        const uint8_t gid[16] = {[10] = 0xff, 0xff, 10, 1, 2, (uint8_t)(3 + i)}; /* own: ::ffff:10.1.2.3 */
+        memcpy(ready.ah_attr.grh.dgid.raw, gid, sizeof gid);
+        ready.ah_attr.is_global = 1;
+        ready.ah_attr.port_num = 1;
+        ready.ah_attr.grh.sgid_index = 2;
+        ready.ah_attr.grh.traffic_class = 104;
+        modify(queue_pair, &ready, mask);
+        modify(queue_pair, &refused, mask);
+        printf("{\"connection\":%u,\"pid\":%d,\"flush\":%d}\n", queue_pair->qp_num, getpid(), i == 0);
+        destroy(queue_pair);
+    }
+}
+
+struct thread_rank {
+    struct unique_id id;
+    int rank;
+};
+
+static void *be_a_rank(void *argument)
+{
+    const struct thread_rank *self = argument;
+    comm_t comm;
+    char buffer[8];
+    lib.ncclCommInitRank(&comm, 2, self->id, self->rank);
+    lib.standin_connect(comm, 3);
+    tell("init_rank", comm, &self->id, 2, self->rank);
+    pthread_mutex_lock(&output);
+    CALL(1, 7, 7, 0, -1, self->rank, 0, ncclAllReduce(buffer, buffer, 7, 7, 0, comm, STREAM(self->rank)));
+    pthread_mutex_unlock(&output);
+    return NULL;
+}
+
+static void make_ranks_in_threads(void)
+{
+    pthread_t threads[2];
+    struct thread_rank ranks[2] = {{make_id(77), 0}, {make_id(77), 1}};
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, be_a_rank, &ranks[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void make_group(bool nonblocking, unsigned seed)
+{
+    struct configuration config = {.size = sizeof config, .blocking = nonblocking ? 0 : 1};
+    struct unique_id ids[3] = {make_id(seed), make_id(seed + 1), make_id(seed + 2)};
+    comm_t comms[3] = {NULL, NULL, NULL};
+    comm_t refused;
+    lib.ncclGroupStart();
+    lib.ncclCommInitRankConfig(&comms[0], 4, ids[0], 1, &config);
+    lib.ncclCommInitRank(&comms[1], 2, ids[1], 0);
+    lib.ncclCommInitRank(&refused, 2, ids[1], 2);
+    lib.ncclCommInitRankScalable(&comms[2], 8, 5, 1, &ids[2], &config);
+    lib.ncclGroupEnd();
+    const int ranks[3][2] = {{4, 1}, {2, 0}, {8, 5}};
+    for (int i = 2; i >= 0; i--) {
+        lib.standin_wait(comms[i]);
+        lib.standin_connect(comms[i], 1 + i);
+        tell("group", comms[i], &ids[i], ranks[i][0], ranks[i][1]);
+    }
+}
+
+static void make_children(comm_t parent)
+{
+    comm_t children[3];
+    static const int colors[3] = {7, 7, 9};
+    for (int i = 0; i < 3; i++) {
+        lib.ncclCommSplit(parent, colors[i], 3 + i, &children[i], NULL);
+        printf("{\"child\":\"%p\",\"parent\":\"%p\",\"pid\":%d,\"number\":%d,\"color\":%d,\"key\":%d}\n",
+               (void *)children[i], (void *)parent, getpid(), i, colors[i], 3 + i);
+        tell("split", children[i], NULL, 0, -1);
+    }
+    comm_t none;
+    lib.ncclCommSplit(parent, -1, 0, &none, NULL);
+}
+
+static void do_everything(void)
+{
+    struct unique_id id = make_id(1), later = make_id(2);
+    struct configuration config = {.size = sizeof config, .blocking = 1};
+    comm_t comm, second, third, all[3];
+    pthread_t foreign;
+    lib.ncclCommInitRank(&comm, 4, id, 2);
+    tell("init_rank", comm, &id, 4, 2);
+    lib.ncclCommInitRankConfig(&second, 3, later, 0, &config);
+    tell("init_rank_config", second, &later, 3, 0);
+    lib.ncclCommInitRankScalable(&third, 5, 4, 1, &id, NULL);
+    tell("init_rank_scalable", third, &id, 5, 4);
+    pthread_create(&foreign, NULL, make_foreign, NULL);
+    pthread_join(foreign, NULL);
+    make_group(false, 10);
+    if (getenv("STANDIN_OLD") == NULL) /* version 2.13 knows none that do not block */
+        make_group(true, 20);
+    lib.ncclCommInitAll(all, 3, NULL);
+    for (int i = 0; i < 3; i++)
+        tell("init_all", all[i], NULL, 3, i);
+    make_children(comm);
+    make_ranks_in_threads();
+    make_connections();
+    call_everything(comm);
+    call_in_groups(comm, second);
+    lib.ncclCommDestroy(second);
+    lib.ncclCommAbort(third);
+    printf("{\"destroyed\":\"%p\",\"pid\":%d}\n{\"destroyed\":\"%p\",\"pid\":%d}\n", (void *)second, getpid(),
+           (void *)third, getpid());
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    load(argv[1]);
+    printf("{\"loaded\":%d}\n", getpid());
+    fflush(stdout);
+    if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
+        return 3;
+    if (strcmp(argv[2], "full") == 0) {
+        do_everything();
+        return 0;
+    }
+    struct unique_id id = make_id((unsigned)getpid());
+    comm_t comm;
+    lib.ncclCommInitRank(&comm, 2, id, 1);
+    tell("init_rank", comm, &id, 2, 1);
+    const long count = argc > 3 ? atol(argv[3]) : 0;
+    for (long i = 0; i < count; i++)
+        lib.ncclAllReduce(&id, &id, (size_t)i, 7, 0, comm, NULL);
+    printf("{\"done\":%d}\n", getpid());
+    fflush(stdout);
+    if (strcmp(argv[2], "hang") == 0)
+        pause();
+    if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
+        return 3;
+    lib.ncclCommDestroy(comm);
+    return 0;
+}

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""qpscope-host beside programs on a stand-in library, as TAP: test_host.py BUILD. Exit 77 where no probe can be set."""
+import os
+import subprocess
+import sys
+import time
+
+from host import AFTER_LOSS, FOREIGN, LATE, Host, Tree, check_everything, skip_reason
+
+BUILD = sys.argv[1]
+HOST = f"{BUILD}/host/qpscope-host"
+
+
+def started_before(tree):
+    """The daemon knows the library's folder before the job starts: nothing is missed, with no wait anywhere."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("full").finish()
+    records = host.stop()
+    assert records.counters["communicators_late_total"] == 0
+    return check_everything(records, program, tree)
+
+
+def started_after(tree):
+    """The job runs, its library loaded, when the daemon starts."""
+    program = tree.start("full", wait=True)
+    host = Host(HOST)
+    program.go()
+    program.finish()
+    return check_everything(host.stop(), program, tree)
+
+
+def noticed(tree):
+    """A new process maps a library that the daemon has never seen: the probes are there within 100 ms."""
+    host = Host(HOST)
+    program = tree.start("full", wait=True)
+    host.wait_log("probes in " + tree.library)
+    program.go()
+    program.finish()
+    records = host.stop()
+    latency_ms = records.counters["attach_latency_max_ns"] / 1e6
+    text = check_everything(records, program, tree)
+    assert 0 < latency_ms < 100, latency_ms
+    return f"{text}; probes set {latency_ms:.1f} ms after the mapping"
+
+
+def as_old_library(tree):
+    """As NCCL 2.13: the ncclComm_t is stored by the job's thread, and a single job has a thread of its own."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("full", STANDIN_OLD="1").finish()
+    return check_everything(host.stop(), program, tree)
+
+
+def race(tree):
+    """No wait at all: whatever was missed is said to be, and nothing wrong is claimed."""
+    host = Host(HOST)
+    program = tree.start("short", "1000").finish()
+    records = host.stop()
+    if not any(p["pid"] == program.pid for p in records.processes.values()):
+        return "the process ended before the probes were set"
+    communicators = records.communicators_of(program.pid)
+    late = [c for c in communicators if c["flags"] & LATE]
+    assert len(late) == records.counters["communicators_late_total"]
+    truth = program.all("creator")[0]
+    for c in communicators:
+        assert c["pointer"] in (truth["communicator"], "0x0") and (c["flags"] & LATE or c["rank"] == 1), c
+    for q in records.queue_pairs_of(program.pid).values():
+        assert not q["flags"] & FOREIGN and (q["communicator"] != 0) == (not late), q
+    calls = [c for c in records.calls if c["source"] in {c["communicator"] for c in communicators}]
+    assert all(bool(c["flags"] & AFTER_LOSS) == bool(late) for c in calls)
+    return f"{len(late)} late communicators, {1000 - len(calls)} of 1000 calls missed"
+
+
+def two_libraries(tree):
+    """Two programs at once, each on a copy of its own; the same names inside are told apart."""
+    other = Tree(BUILD, "another.so.7")
+    try:
+        host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
+                    "--library", other.path + other.library, "--library", other.path + other.verbs)
+        programs = [t.start("full", wait=True) for t in (tree, other)]
+        for program in programs:
+            program.go()
+        for program in programs:
+            program.finish()
+        records = host.stop()
+        return "; ".join(check_everything(records, p, t) for p, t in zip(programs, (tree, other)))
+    finally:
+        other.remove()
+
+
+def lost_events(tree):
+    """A small ring and a daemon that stands still: what is lost is counted, placed in time, and marked on what follows."""
+    host = Host(HOST, "--buffer", "64KiB", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("burst", "5000", wait=True)
+    host.process.send_signal(19)
+    program.go()
+    program.wait_for("done")
+    host.process.send_signal(18)
+    time.sleep(0.3)
+    program.go()
+    program.finish()
+    records = host.stop()
+    calls = [c["count"] for c in records.calls]
+    lost = records.counters["events_lost_total"]
+    assert lost == 5000 - len(calls) > 0, (lost, len(calls))
+    assert calls == list(range(len(calls))) and all(c["flags"] == 0 for c in records.calls)
+    assert sum(loss["lost"] for loss in records.losses) == lost and all(loss["cause"] == 3 for loss in records.losses)
+    last_ns = max(c["entered_ns"] for c in records.calls)
+    assert all(last_ns <= loss["from_ns"] < loss["to_ns"] for loss in records.losses), records.losses
+    communicator, = records.communicators_of(program.pid)
+    assert communicator["destroyed_ns"] > 0, communicator
+    return f"{lost} of 5000 calls lost in {len(records.losses)} interval"
+
+
+def calls_after_loss(tree):
+    """Calls that come after a loss say that their number may be too low."""
+    host = Host(HOST, "--buffer", "64KiB", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("burst", "200000", wait=True)
+    program.go()
+    time.sleep(0.02)
+    host.process.send_signal(19)
+    time.sleep(0.15)
+    host.process.send_signal(18)
+    program.wait_for("done")
+    program.go()
+    program.finish()
+    records = host.stop()
+    lost = records.counters["events_lost_total"]
+    assert lost == 200000 - len(records.calls) > 0
+    for call in records.calls:
+        before = sum(loss["lost"] for loss in records.losses if loss["to_ns"] <= call["entered_ns"])
+        assert bool(call["flags"] & AFTER_LOSS) == (before > 0), call
+        assert call["count"] == call["sequence"] + before, (call, before)
+    after = sum(1 for c in records.calls if c["flags"] & AFTER_LOSS)
+    assert after > 0
+    return f"{lost} lost in {len(records.losses)} intervals, {after} calls after them marked"
+
+
+def killed(tree):
+    """A killed process: its communicators and queue pairs end with it."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("hang")
+    program.wait_for("done")
+    program.kill()
+    records = host.stop()
+    ended_ns = records.process_of(program.pid)["ended_ns"]
+    communicator, = records.communicators_of(program.pid)
+    queue_pairs = records.queue_pairs_of(program.pid).values()
+    assert ended_ns > 0 and communicator["destroyed_ns"] == ended_ns and len(queue_pairs) == 2
+    assert all(q["destroyed_ns"] == ended_ns for q in queue_pairs)
+    return "communicator and 2 queue pairs ended with it"
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+def short_lived(tree):
+    """500 processes beside a job, 100 of them with a communicator: nothing is left of them."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("full", wait=True)
+    pids = []
+    sizes = []
+    for i in range(100):
+        pids.append(tree.start("short", "3").finish().pid)
+        for _ in range(4):
+            subprocess.run(["/bin/true"], check=True)
+        if i in (20, 99):
+            sizes.append((resident_kib(host.process.pid), len(os.listdir(f"/proc/{host.process.pid}/fd"))))
+    program.go()
+    program.finish()
+    records = host.stop()
+    check_everything(records, program, tree)
+    for pid in pids:
+        communicator, = records.communicators_of(pid)
+        assert records.process_of(pid)["ended_ns"] >= communicator["destroyed_ns"] > 0
+        assert all(q["destroyed_ns"] > 0 for q in records.queue_pairs_of(pid).values())
+    assert len(records.calls) == 300 + sum(1 for _ in program.all("call"))
+    assert sizes[1][1] == sizes[0][1] and sizes[1][0] - sizes[0][0] < 512, sizes
+    assert any(": 0 things are still followed" in line for line in host.log), host.log
+    return f"memory {sizes[0][0]} -> {sizes[1][0]} KiB, descriptors {sizes[0][1]} -> {sizes[1][1]}"
+
+
+TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, lost_events, calls_after_loss,
+         killed, short_lived]
+
+
+def main():
+    wanted = sys.argv[2:]
+    reason = skip_reason(HOST)
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        return 77
+    failed = 0
+    tests = [t for t in TESTS if not wanted or t.__name__ in wanted]
+    print(f"1..{len(tests)}")
+    for number, test in enumerate(tests, 1):
+        tree = Tree(BUILD)
+        try:
+            text = test(tree)
+            print(f"ok {number} - {test.__name__}: {text}", flush=True)
+        except Exception as error:  # every failure is a line of TAP
+            failed += 1
+            print(f"not ok {number} - {test.__name__}: {type(error).__name__}: {error}".replace("\n", "\n# "), flush=True)
+        finally:
+            tree.remove()
+    return 1 if failed else 0
+
+
+sys.exit(main())
