@@ -14,7 +14,7 @@
 #include "wire/link.h"
 #include "wire/log.h"
 
-#define MS                  1000000u
+#define MS                  1000000ull
 #define TOTALS_INTERVAL_NS  (100u * MS)
 #define CONTROL_INTERVAL_NS (10u * MS)
 #define TRIGGERS_MAX        32
@@ -66,6 +66,7 @@ int publisher_open(struct publisher **publisher, const struct publisher_options 
     if (made == NULL)
         return -ENOMEM;
     made->meter = meter;
+    made->epoch = UINT64_MAX; /* nothing has been announced */
     made->told_count = flow_capacity(meter->flows);
     made->told = calloc(made->told_count, sizeof *made->told);
     int error = made->told == NULL ? -ENOMEM : open_parts(made, options);

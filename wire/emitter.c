@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS                   1000000u
+#define MS                   1000000ull
 #define FLUSH_INTERVAL_NS    (50u * MS)
 #define BEAT_INTERVAL_NS     (100u * MS)
 #define RECORD_INTERVAL_NS   (250u * MS)

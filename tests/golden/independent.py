@@ -132,7 +132,7 @@ def parse(time, order, link, data, original):
                  traffic_class & 3 == 3, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport)
 
 
-def read_frames(path):
+def read_frames(path, resolution_ns):
     with open(path, "rb") as file:
         data = file.read()
     packets = read_pcapng(data) if data[:4] == b"\x0a\x0d\x0d\x0a" else read_pcap(data)
@@ -140,7 +140,7 @@ def read_frames(path):
     for order, (time, *packet) in enumerate(packets):
         frame = parse(time, order, *packet)
         if frame is not None:  # time does not run backwards within a flow
-            last[frame.key] = max(last.get(frame.key, 0), time or 0)
+            last[frame.key] = max(last.get(frame.key, 0), (time or 0) // resolution_ns * resolution_ns)
             yield frame._replace(time=last[frame.key])
 
 
@@ -226,12 +226,12 @@ def messages(key, stream):
         yield message(key, part, stream.repeats)
 
 
-def analyse(path, window_ns=8000):
-    """{key: totals}, {(key, window): counts}, [(key, message)]"""
+def analyse(path, window_ns=8000, resolution_ns=1):
+    """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first."""
     flows = collections.defaultdict(collections.Counter)
     windows = collections.defaultdict(dict)
     streams = collections.defaultdict(lambda: (Stream(), Stream()))
-    for frame in read_frames(path):
+    for frame in read_frames(path, resolution_ns):
         total = flows[frame.key]
         total["marked_frames"] += frame.marked
         if frame.opcode in (0x11, 0x12):

@@ -34,7 +34,7 @@ qpscope_start_nic() {
     local ports=() rank far address
     for ((rank = 0; rank < LAB_RANKS; rank++)); do
         far=LAB_FAR_$rank address=LAB_ADDRESS_$rank
-        ports+=(--port "net_af_packet$rank,iface=${!far}@${!address}")
+        ports+=(--port "net_pcap$rank,iface=${!far}@${!address}")
     done
     qpscope_start nic $QPSCOPE_NIC_PREFIX "$LAB_BUILD/nic/qpscope-nic" "${ports[@]}" --link "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --control "ipc://$QPSCOPE_RUN/control" \

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The buffer between the kernel and DPDK's net_pcap driver. The driver opens an interface by pcap_open_live, which
+ * gives a buffer of 2 MiB in 8 blocks, each of them closed after some milliseconds however empty it is: a reader that
+ * is kept from its processor for 30 ms loses frames. This program has a pcap_open_live of its own, which the driver
+ * finds before libpcap's: a buffer of KERNEL_RING_BYTES with one slot a frame, and the interface is not put into
+ * promiscuous mode.
+ */
+#pragma once
+
+#define KERNEL_RING_BYTES (16 * 1024 * 1024)

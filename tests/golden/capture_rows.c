@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* capture_rows CAPTURE: the NIC side's records of a capture file, one JSON object a record; what the live test reads.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "wire/batch.h"
+#include "wire/capture.h"
+#include "wire/log.h"
+
+static void print_address(const char *name, const uint8_t *address)
+{
+    char text[INET6_ADDRSTRLEN];
+
+    inet_ntop(AF_INET6, address, text, sizeof text);
+    printf(",\"%s\":\"%s\"", name, text);
+}
+
+static void print_flow(const struct record_flow *r)
+{
+    printf("{\"row\":\"flow\",\"flow\":%u,\"generation\":%u,\"destination_qpn\":%u,\"vantage\":%u,\"port\":%u", r->flow,
+           r->generation, r->destination_qpn, r->vantage, r->port);
+    printf(",\"tunnel\":%u,\"first_ns\":%" PRIu64, r->tunnel, r->first_ns);
+    print_address("source", r->source);
+    print_address("destination", r->destination);
+}
+
+static void print_message(const struct record_message *r)
+{
+    printf("{\"row\":\"message\",\"flow\":%u,\"first_ns\":%" PRIu64 ",\"duration_ns\":%u,\"payload_bytes\":%u",
+           r->header.source, r->first_ns, r->duration_ns, r->payload_bytes);
+    printf(",\"frames\":%u,\"immediate\":%u,\"place\":%u,\"role\":%u,\"opcode\":%u,\"flags\":%u", r->frames,
+           r->immediate, r->place, r->role, r->opcode, r->flags);
+}
+
+static void print_window(const struct record_window *r)
+{
+    printf("{\"row\":\"window\",\"flow\":%u,\"index\":%" PRIu64 ",\"first_offset_ns\":%u,\"last_offset_ns\":%u",
+           r->header.source, r->index, r->first_offset_ns, r->last_offset_ns);
+    printf(",\"frames\":%u,\"wire_bytes\":%u,\"payload_bytes\":%u,\"retransmitted_frames\":%u,\"marked_frames\":%u",
+           r->frames, r->wire_bytes, r->payload_bytes, r->retransmitted_frames, r->marked_frames);
+}
+
+static void print_total(const struct record_flow_total *r)
+{
+    printf("{\"row\":\"total\",\"flow\":%u,\"at_ns\":%" PRIu64 ",\"data_frames\":%" PRIu64 ",\"wire_bytes\":%" PRIu64
+           ",\"payload_bytes\":%" PRIu64 ",\"messages\":%" PRIu64,
+           r->header.source, r->at_ns, r->data_frames, r->wire_bytes, r->payload_bytes, r->messages);
+    printf(",\"acks\":%u,\"naks\":%u,\"rnr_naks\":%u,\"cnps\":%u,\"marked_frames\":%u,\"repeated_frames\":%u", r->acks,
+           r->naks, r->rnr_naks, r->cnps, r->marked_frames, r->repeated_frames);
+    printf(",\"late_frames\":%u,\"retransmitted_frames\":%u,\"retransmitted_bytes\":%" PRIu64, r->late_frames,
+           r->retransmitted_frames, r->retransmitted_bytes);
+}
+
+static void print_trigger_end(const struct record_trigger_end *r)
+{
+    printf("{\"row\":\"trigger_end\",\"number\":%u,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"windows\":%" PRIu64,
+           r->header.source, r->from_ns, r->to_ns, r->windows);
+}
+
+static void print_other(const union record *r)
+{
+    switch (r->header.kind) {
+    case RECORD_COUNTER:
+        printf("{\"row\":\"counter\",\"name\":\"%.40s\",\"total\":%" PRIu64, r->counter.name, r->counter.total);
+        break;
+    case RECORD_LOSS:
+        printf("{\"row\":\"loss\",\"port\":%u,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"lost\":%" PRIu64
+               ",\"cause\":%u",
+               r->header.source, r->loss.from_ns, r->loss.to_ns, r->loss.lost, r->loss.cause);
+        break;
+    case RECORD_HEARTBEAT:
+        printf("{\"row\":\"heartbeat\",\"at_ns\":%" PRIu64 ",\"flags\":%u", r->heartbeat.at_ns, r->heartbeat.flags);
+        break;
+    case RECORD_CLOCK_PAIR:
+        printf("{\"row\":\"clock_pair\",\"monotonic_ns\":%" PRIu64 ",\"realtime_ns\":%" PRIu64 ",\"bound_ns\":%" PRIu64,
+               r->clock_pair.monotonic_ns, r->clock_pair.realtime_ns, r->clock_pair.bound_ns);
+        break;
+    case RECORD_PORT:
+        printf("{\"row\":\"port\",\"port\":%u,\"name\":\"%.32s\"", r->port.port, r->port.name);
+        print_address("address", r->port.address);
+        break;
+    default:
+        printf("{\"row\":\"%s\"", record_kind_name(r->header.kind));
+    }
+}
+
+static void print_record(const union record *record, const struct batch_header *batch)
+{
+    switch (record->header.kind) {
+    case RECORD_FLOW:
+        print_flow(&record->flow);
+        break;
+    case RECORD_MESSAGE:
+        print_message(&record->message);
+        break;
+    case RECORD_WINDOW:
+        print_window(&record->window);
+        break;
+    case RECORD_FLOW_TOTAL:
+        print_total(&record->flow_total);
+        break;
+    case RECORD_TRIGGER_END:
+        print_trigger_end(&record->trigger_end);
+        break;
+    default:
+        print_other(record);
+    }
+    printf(",\"sent_ns\":%" PRIu64 ",\"sequence\":%" PRIu64 "}\n", batch->sent_ns, batch->sequence);
+}
+
+int main(int argc, char **argv)
+{
+    struct capture_reader *reader;
+    const void *bytes;
+    size_t length_bytes;
+    int result;
+
+    log_init("capture_rows", LOG_INFO);
+    if (argc != 2 || capture_reader_open(&reader, argv[1]) != 0)
+        return 2;
+    while ((result = capture_read(reader, &bytes, &length_bytes)) == 1) {
+        struct batch batch;
+        union record record;
+        uint64_t unknown_count = 0;
+        if (batch_read(&batch, bytes, length_bytes) != 0)
+            return 1;
+        while (batch_next(&batch, &record, &unknown_count) == 1)
+            print_record(&record, &batch.header);
+    }
+    capture_reader_close(&reader);
+    return result == 0 ? 0 : 1;
+}

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""check_capture.py CAPTURE-ROWS NIC-CAPTURE PORT=PCAP...: what qpscope-nic recorded live of each port (totals, and every message
+with its times) against what independent.py makes of a tcpdump of the same port. Frames that tcpdump saw before
+qpscope-nic was ready, or after it ended, must not be in the files. The two clocks (tcpdump: CLOCK_REALTIME, qpscope-nic:
+CLOCK_MONOTONIC) must differ by the same time in every message."""
+import collections
+import json
+import subprocess
+import sys
+
+import independent
+import tap
+
+ROLES = {1: "data", 2: "credit", 3: "size", 4: "flush", 5: "other"}
+STAMP_NS = 1000  # qpscope-nic gets the kernel's stamp from DPDK in microseconds
+FLAGS = {1: "immediate", 2: "incomplete", 4: "retransmitted", 8: "merged", 16: "placed"}
+TOTALS = ("data_frames", "wire_bytes", "payload_bytes", "messages", "acks", "naks", "rnr_naks", "cnps", "marked_frames",
+          "repeated_frames", "late_frames", "retransmitted_frames", "retransmitted_bytes")
+
+
+def read_rows(program, path):
+    """Rows by port: the last totals and the messages of each flow, and what was lost."""
+    done = subprocess.run([program, path], capture_output=True, text=True, check=True)
+    flows, totals, messages, losses = {}, {}, collections.defaultdict(list), []
+    for row in map(json.loads, done.stdout.splitlines()):
+        if row["row"] == "flow":
+            flows[row["flow"]] = row
+        elif row["row"] == "total":
+            totals[row["flow"]] = row
+        elif row["row"] == "message":
+            messages[row["flow"]].append(row)
+        elif row["row"] == "loss":
+            losses.append(row)
+    return flows, totals, messages, losses
+
+
+def key_of(flow):
+    return (flow["source"].replace("::ffff:", ""), flow["destination"].replace("::ffff:", ""), flow["destination_qpn"],
+            flow["tunnel"])
+
+
+def compare_totals(key, ours, theirs):
+    for name in TOTALS:
+        if ours.get(name, 0) != theirs.get(name, 0):
+            yield f"{key}: {name} is {ours.get(name, 0)}, independent.py says {theirs.get(name, 0)}"
+
+
+def compare_messages(key, ours, theirs, offsets):
+    if len(ours) != len(theirs):
+        yield f"{key}: {len(ours)} messages, independent.py has {len(theirs)}"
+    ours = sorted(ours, key=lambda row: (row["first_ns"], row["duration_ns"], row["place"]))
+    theirs = sorted(theirs, key=lambda row: (row["first_ns"], row["duration_ns"], row["place"]))
+    for mine, other in zip(ours, theirs):
+        mine["role"] = ROLES[mine["role"]]
+        mine["flags"] = [name for bit, name in FLAGS.items() if mine["flags"] & bit]
+        offsets[other["first_ns"] - mine["first_ns"]] += 1
+        for name in ("duration_ns", "role", "opcode", "frames", "payload_bytes", "flags", "immediate", "place"):
+            if mine[name] != other[name]:
+                yield f"{key}: a message's {name} is {mine[name]}, independent.py says {other[name]}: {mine} {other}"
+
+
+def compare_port(port, path, rows, offsets):
+    flows, totals, messages, losses = rows
+    theirs, _, ended = independent.analyse(path, resolution_ns=STAMP_NS)
+    by_key = collections.defaultdict(list)
+    for key, message in ended:
+        by_key[key].append(message)
+    wanted = {tuple(independent.text_key(key).values()): key for key in theirs}
+    found = {key_of(flow): number for number, flow in flows.items() if flow["port"] == port}
+    if set(found) != set(wanted):
+        yield f"flows {sorted(set(found) - set(wanted))} too many, {sorted(set(wanted) - set(found))} missing"
+    for key in set(found) & set(wanted):
+        yield from compare_totals(key, totals.get(found[key], {}), theirs[wanted[key]])
+        yield from compare_messages(key, messages[found[key]], by_key[wanted[key]], offsets)
+    yield from (f"lost: {loss}" for loss in losses if loss["port"] == port)
+
+
+def main():
+    rows, offsets = read_rows(sys.argv[1], sys.argv[2]), collections.Counter()
+    for argument in sys.argv[3:]:
+        port, path = argument.split("=", 1)
+        tap.check(f"port {port}: flows, frames, bytes and messages equal", list(compare_port(int(port), path, rows, offsets))[:10])
+    tap.check("one clock relation for all messages",
+              [] if len(offsets) == 1 else [f"{len(offsets)} relations: {offsets.most_common(4)}"])
+    return tap.finish()
+
+
+sys.exit(main())
