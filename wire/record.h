@@ -312,6 +312,14 @@ enum rank_operation_flag {
     RANK_OPERATION_INCOMPLETE = 1,
     RANK_OPERATION_NO_WIRE = 2,
     RANK_OPERATION_UNKNOWN_ALGORITHM = 4,
+    RANK_OPERATION_GPU_READY_LATEST = 8,  /* the GPU was ready no later than gpu_ready_ns */
+    RANK_OPERATION_EXPECTED_UNKNOWN = 16, /* expected_bytes is not known */
+};
+enum rank_operation_algorithm {
+    ALGORITHM_UNKNOWN = 0,
+    ALGORITHM_RING = 1,
+    ALGORITHM_TREE = 2,
+    ALGORITHM_POINT_TO_POINT = 3,
 };
 struct record_rank_operation { /* times in the reference clock */
     struct record_header header;
@@ -335,6 +343,16 @@ struct record_rank_operation { /* times in the reference clock */
     uint64_t bound_ns; /* of all times above against the reference clock */
     uint32_t retransmitted_frames;
     uint32_t marked_frames;
+    uint64_t end_ns;  /* last data sent or received; 0 = none was seen */
+    uint64_t held_ns; /* when it held credit (and what it forwards) for its first data; 0 = unknown */
+    uint64_t group;   /* point-to-point: what one group of calls on this rank shares; counts from 1, 0 = collective */
+    uint64_t received_bytes;
+    uint64_t receive_active_ns;
+    int32_t next; /* communicator rank that it sent to; -1: none, several or unknown */
+    int32_t previous;
+    char device[DEVICE_NAME_BYTES]; /* with its port, "rxe1/1" */
+    uint8_t algorithm;              /* enum rank_operation_algorithm */
+    uint8_t reserved[7];
 };
 
 /* The name of a kind, or NULL when it is not known. */

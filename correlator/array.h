@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Growing arrays, and a median. An array owns its items; it is empty when zeroed. Memory that cannot be had ends the
+ * program with a log line: what the correlator keeps is bounded by --memory, so there is nothing left to give back.
+ * Pointers to items are valid until the next array_add. Any thread, one at a time for one array.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY(type)                                                                                                    \
+    struct {                                                                                                           \
+        type *items;                                                                                                   \
+        size_t count;                                                                                                  \
+        size_t capacity;                                                                                               \
+    }
+
+/* A new zeroed item at the end; evaluates to its address. */
+#define array_add(array)                                                                                               \
+    ((array)->items = array_room((array)->items, sizeof *(array)->items, (array)->count, &(array)->capacity),          \
+     &(array)->items[(array)->count++])
+
+#define array_fini(array) array_release((void **)&(array)->items, &(array)->count, &(array)->capacity)
+
+#define array_sort(array, compare) array_order((array)->items, (array)->count, sizeof *(array)->items, (compare))
+
+void *array_room(void *items, size_t item_bytes, size_t count, size_t *capacity);
+void array_release(void **items, size_t *count, size_t *capacity);
+
+/* Sorts; keeps the order of equal items, so that what follows does not depend on the C library. */
+void array_order(void *items, size_t count, size_t item_bytes, int (*compare)(const void *, const void *));
+
+/* `bytes` zeroed bytes. */
+void *array_zeroed(size_t bytes);
+
+/* The item that a fraction of `per_mille` thousandths of the (sorted in place) values do not exceed; 0 of none. */
+int64_t array_quantile(int64_t *values, size_t count, unsigned per_mille);
+
+/* The lower median; sorts `values`. */
+static inline int64_t array_median(int64_t *values, size_t count)
+{
+    return array_quantile(values, count, 500);
+}
+
+/* 1.4826 x the median distance from the median: a standard deviation that outliers do not move. Sorts, overwrites. */
+int64_t array_spread(int64_t *values, size_t count);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Arrivals. Invariant: an arrival is never later than the rank's first data, and rests on nothing that was not seen.
+ */
+#include "correlator/arrival.h"
+
+#include <stdlib.h>
+
+struct turn { /* a rank's operations in the order in which it enqueued them */
+    int32_t rank;
+    uint64_t enqueued_ns;
+    size_t index;
+};
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct turn *left = a;
+    const struct turn *right = b;
+
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    if (left->enqueued_ns != right->enqueued_ns)
+        return left->enqueued_ns < right->enqueued_ns ? -1 : 1;
+    return (left->index > right->index) - (left->index < right->index);
+}
+
+static void find_before(struct job *job)
+{
+    ARRAY(struct turn) turns = {0};
+    uint64_t end_ns = 0;
+
+    for (size_t i = 0; i < job->rank_operations.count; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[i];
+        *(struct turn *)array_add(&turns) =
+            (struct turn){.rank = of->rank, .enqueued_ns = of->record.enqueued_ns, .index = i};
+    }
+    array_sort(&turns, by_turn);
+    for (size_t i = 0; i < turns.count; i++) {
+        struct rank_operation *of = &job->rank_operations.items[turns.items[i].index];
+        if (i == 0 || turns.items[i].rank != turns.items[i - 1].rank)
+            end_ns = 0;
+        of->before_ns = end_ns;
+        if (of->record.end_ns != 0)
+            end_ns = of->record.end_ns;
+    }
+    array_fini(&turns);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void find_arrival(struct rank_operation *of)
+{
+    const struct record_rank_operation *record = &of->record;
+    bool latest = (record->flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
+    uint64_t gpu = latest ? 0 : record->gpu_ready_ns;
+    uint64_t free_ns = of->before_ns;
+
+    if (record->first_data_ns != 0 && free_ns > record->first_data_ns)
+        free_ns = record->first_data_ns;
+    if (record->host_ready_ns == 0 && record->gpu_ready_ns == 0)
+        return;
+    if (gpu != 0) {
+        of->arrival_of = record->host_ready_ns > gpu ? ARRIVAL_HOST : ARRIVAL_GPU;
+        of->arrival_ns = later(record->host_ready_ns, gpu);
+    } else if (record->host_ready_ns != 0) {
+        of->arrival_of = ARRIVAL_HOST;
+        of->arrival_ns = later(record->host_ready_ns, free_ns);
+    } else {
+        of->arrival_of = ARRIVAL_ENQUEUE;
+        of->arrival_ns = later(record->enqueued_ns, free_ns);
+    }
+}
+
+static void find_late(struct job *job, struct operation *operation, size_t own)
+{
+    struct rank_operation *of = &job->rank_operations.items[operation->first_rank + own];
+    int64_t *others = array_zeroed(operation->ranks * sizeof *others);
+    size_t count = 0;
+
+    for (size_t i = 0; i < operation->ranks; i++) {
+        uint64_t arrival = job->rank_operations.items[operation->first_rank + i].arrival_ns;
+        if (i != own && arrival != 0)
+            others[count++] = (int64_t)arrival;
+    }
+    if (of->arrival_ns != 0 && count > 0) {
+        of->late_known = true;
+        of->late_ns = (int64_t)of->arrival_ns - array_median(others, count);
+    }
+    free(others);
+    if (of->arrival_ns > operation->last_arrival_ns)
+        operation->last_arrival_ns = of->arrival_ns;
+}
+
+void arrival_find(struct job *job)
+{
+    find_before(job);
+    for (size_t i = 0; i < job->rank_operations.count; i++)
+        find_arrival(&job->rank_operations.items[i]);
+    for (size_t i = 0; i < job->operations.count; i++)
+        for (size_t own = 0; own < job->operations.items[i].ranks; own++)
+            find_late(job, &job->operations.items[i], own);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Cutting. Invariant: at[lane] only rises; every slot before it has been given to a call or to none; the calls before
+ * `next` are done.
+ */
+#include "correlator/operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_CALLS  4   /* that must fit in a row before a new start is believed */
+#define START_TIMES 512 /* where a new start is looked for */
+#define START_CALLS 256
+
+struct cutter {
+    operation_cut_list *cuts;
+    const lane_list *lanes;
+    enum lane_direction direction;
+    const struct operation_losses *losses;
+    struct matcher matcher;
+    size_t *at;
+    size_t *trial;
+    uint64_t last_ns; /* the latest frame that was given to a call */
+    share_list shares;
+};
+
+static struct part *part_of(const struct cutter *cutter, size_t call)
+{
+    return &cutter->cuts->items[call].parts[cutter->direction];
+}
+
+static const struct work *work_of(const struct cutter *cutter, size_t call)
+{
+    return &cutter->cuts->items[call].work;
+}
+
+static bool lanes_left(const struct cutter *cutter, const struct work *work, const size_t *at)
+{
+    for (size_t i = 0; i < cutter->lanes->count; i++)
+        if (at[i] < cutter->lanes->items[i].slots.count && matcher_may_use(work, &cutter->lanes->items[i]))
+            return true;
+    return false;
+}
+
+static void commit(struct cutter *cutter, size_t call, enum part_state state)
+{
+    struct part *part = part_of(cutter, call);
+
+    part->state = state;
+    for (size_t i = 0; i < cutter->shares.count; i++) {
+        const struct share *share = &cutter->shares.items[i];
+        const struct lane *lane = &cutter->lanes->items[share->lane];
+        *(struct share *)array_add(&part->shares) = *share;
+        cutter->at[share->lane] = share->to;
+        if (share->to > share->from && lane->slots.items[share->to - 1].last_ns > cutter->last_ns)
+            cutter->last_ns = lane->slots.items[share->to - 1].last_ns;
+    }
+}
+
+static void advance(const share_list *shares, size_t *at)
+{
+    for (size_t i = 0; i < shares->count; i++)
+        at[shares->items[i].lane] = shares->items[i].to;
+}
+
+/* True when the calls from `call` on fit the slots from `trial` on, for a few calls or up to the end of the slots. */
+static bool fits(struct cutter *cutter, size_t call)
+{
+    unsigned fitted = 0;
+
+    for (size_t i = call; i < cutter->cuts->count && fitted < LOOK_CALLS; i++) {
+        const struct work *work = work_of(cutter, i);
+        if (!matcher_expects(&cutter->matcher, work))
+            continue;
+        enum match match = matcher_try(&cutter->matcher, work, cutter->trial, &cutter->shares);
+        if (match != MATCH_FULL)
+            return fitted > 0 && (match == MATCH_PART || !lanes_left(cutter, work, cutter->trial));
+        advance(&cutter->shares, cutter->trial);
+        fitted++;
+    }
+    return fitted > 0;
+}
+
+static void trial_from(struct cutter *cutter, uint64_t start_ns)
+{
+    for (size_t i = 0; i < cutter->lanes->count; i++) {
+        const struct lane *lane = &cutter->lanes->items[i];
+        size_t slot = cutter->at[i];
+        while (slot < lane->slots.count && lane->slots.items[slot].first_ns < start_ns)
+            slot++;
+        cutter->trial[i] = slot;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a;
+    uint64_t right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+typedef ARRAY(uint64_t) time_list;
+
+static void start_times(const struct cutter *cutter, const struct work *work, time_list *times)
+{
+    for (size_t i = 0; i < cutter->lanes->count; i++) {
+        const struct lane *lane = &cutter->lanes->items[i];
+        size_t end = cutter->at[i] + START_TIMES < lane->slots.count ? cutter->at[i] + START_TIMES : lane->slots.count;
+        for (size_t slot = cutter->at[i]; slot < end && matcher_may_use(work, lane); slot++)
+            *(uint64_t *)array_add(times) = lane->slots.items[slot].first_ns;
+    }
+    array_sort(times, by_value);
+    if (times->count > START_TIMES)
+        times->count = START_TIMES;
+}
+
+/* The latest call from `call` on that was enqueued by start_ns and that the slots from there on fit; count of none. */
+static size_t latest_call(struct cutter *cutter, size_t call, uint64_t start_ns)
+{
+    size_t end = call;
+
+    while (end < cutter->cuts->count && end - call < START_CALLS &&
+           work_of(cutter, end)->enqueued_ns <= start_ns + cutter->matcher.bound_ns)
+        end++;
+    while (end-- > call) {
+        if (!matcher_expects(&cutter->matcher, work_of(cutter, end)))
+            continue;
+        trial_from(cutter, start_ns);
+        if (fits(cutter, end))
+            return end;
+    }
+    return cutter->cuts->count;
+}
+
+static bool find_start(struct cutter *cutter, size_t call, uint64_t *start_ns, size_t *start_call)
+{
+    time_list times = {0};
+    bool found = false;
+
+    start_times(cutter, work_of(cutter, call), &times);
+    for (size_t i = 0; i < times.count && !found; i++) {
+        if (i > 0 && times.items[i] == times.items[i - 1])
+            continue;
+        *start_call = latest_call(cutter, call, times.items[i]);
+        *start_ns = times.items[i];
+        found = *start_call < cutter->cuts->count;
+    }
+    array_fini(&times);
+    return found;
+}
+
+/* The call among [from, to) that a left-over slot most likely belongs to, `to` of none. */
+static size_t owner_of_rest(const struct cutter *cutter, const struct lane *lane, uint64_t first_ns, size_t from,
+                            size_t to)
+{
+    for (size_t call = to; call-- > from;) {
+        const struct work *work = work_of(cutter, call);
+        if (matcher_may_use(work, lane) && matcher_expects(&cutter->matcher, work) &&
+            work->enqueued_ns <= first_ns + cutter->matcher.bound_ns)
+            return call;
+    }
+    return to;
+}
+
+/* Gives what lies before the new start to the calls that it can belong to: their parts are broken. */
+static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t start_ns)
+{
+    trial_from(cutter, start_ns);
+    for (size_t i = 0; i < cutter->lanes->count; i++) {
+        const struct lane *lane = &cutter->lanes->items[i];
+        for (size_t slot = cutter->at[i]; slot < cutter->trial[i]; slot++) {
+            size_t call = owner_of_rest(cutter, lane, lane->slots.items[slot].first_ns, from, to);
+            if (call == to)
+                continue;
+            share_list *shares = &part_of(cutter, call)->shares;
+            struct share *last = shares->count == 0 ? NULL : &shares->items[shares->count - 1];
+            if (last != NULL && last->lane == i && last->to == slot)
+                last->to++;
+            else
+                *(struct share *)array_add(shares) = (struct share){.lane = i, .from = slot, .to = slot + 1};
+        }
+        cutter->at[i] = cutter->trial[i];
+    }
+    for (size_t call = from; call < to; call++)
+        if (matcher_expects(&cutter->matcher, work_of(cutter, call)))
+            part_of(cutter, call)->state = PART_BROKEN;
+}
+
+static uint64_t next_slot_ns(const struct cutter *cutter, const struct work *work)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (size_t i = 0; i < cutter->lanes->count; i++) {
+        const struct lane *lane = &cutter->lanes->items[i];
+        if (matcher_may_use(work, lane) && cutter->at[i] < lane->slots.count &&
+            lane->slots.items[cutter->at[i]].first_ns < first)
+            first = lane->slots.items[cutter->at[i]].first_ns;
+    }
+    return first;
+}
+
+/* Frames may have been missed between what was last given to a call and what comes next. */
+static bool doubtful(const struct cutter *cutter, const struct work *work)
+{
+    uint64_t next = next_slot_ns(cutter, work);
+    uint64_t since = cutter->last_ns > work->enqueued_ns ? cutter->last_ns : work->enqueued_ns;
+
+    if (cutter->last_ns == 0 && work->enqueued_ns < cutter->losses->covered_from_ns)
+        return true;
+    return gap_touches(cutter->losses->gaps, cutter->losses->intake, EMITTER_NIC,
+                       cutter->last_ns != 0 ? cutter->last_ns : since, next == UINT64_MAX ? since : next);
+}
+
+static bool damaged_ahead(const struct cutter *cutter, const struct work *work)
+{
+    for (size_t i = 0; i < cutter->lanes->count; i++) {
+        const struct lane *lane = &cutter->lanes->items[i];
+        for (size_t slot = cutter->at[i]; slot < lane->slots.count && slot < cutter->at[i] + 64; slot++)
+            if (matcher_may_use(work, lane) && !lane->slots.items[slot].whole)
+                return true;
+    }
+    return false;
+}
+
+/* Nothing fits from here on: says why. */
+static enum part_state failure(const struct cutter *cutter, const struct work *work, bool doubt)
+{
+    bool lost = doubt || damaged_ahead(cutter, work) || !lanes_left(cutter, work, cutter->at);
+    return lost ? PART_BROKEN : PART_UNKNOWN;
+}
+
+/* Does one call, or several when some of them were lost. Returns the next call. */
+static size_t cut_call(struct cutter *cutter, size_t call)
+{
+    const struct work *work = work_of(cutter, call);
+    uint64_t start_ns;
+    size_t start_call;
+
+    if (!matcher_expects(&cutter->matcher, work))
+        return call + 1;
+    bool doubt = doubtful(cutter, work);
+    enum match match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
+    if (match == MATCH_FULL && !doubt) {
+        commit(cutter, call, PART_WHOLE);
+        return call + 1;
+    }
+    if (lanes_left(cutter, work, cutter->at) && find_start(cutter, call, &start_ns, &start_call)) {
+        leave_rest(cutter, call, start_call, start_ns);
+        if (matcher_try(&cutter->matcher, work_of(cutter, start_call), cutter->at, &cutter->shares) == MATCH_FULL)
+            commit(cutter, start_call, PART_WHOLE);
+        return start_call + 1;
+    }
+    match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
+    if (match == MATCH_NONE)
+        part_of(cutter, call)->state = failure(cutter, work, doubt);
+    else
+        commit(cutter, call, match == MATCH_FULL ? PART_WHOLE : PART_BROKEN);
+    return call + 1;
+}
+
+void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
+                   uint64_t bound_ns, const struct operation_losses *losses)
+{
+    struct cutter cutter = {.cuts = cuts, .lanes = lanes, .direction = direction, .losses = losses};
+
+    if (lanes->count == 0)
+        return;
+    matcher_init(&cutter.matcher, lanes, rank, bound_ns);
+    cutter.at = array_zeroed(lanes->count * sizeof *cutter.at);
+    cutter.trial = array_zeroed(lanes->count * sizeof *cutter.trial);
+    for (size_t call = 0; call < cuts->count;)
+        call = cut_call(&cutter, call);
+    free(cutter.at);
+    free(cutter.trial);
+    array_fini(&cutter.shares);
+    matcher_fini(&cutter.matcher);
+}

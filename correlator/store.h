@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The SQLite store (schema.sql; nothing else here touches SQLite). Rows are replaced as a whole in one transaction, in
+ * WAL mode, so that readers see the old rows or the new ones. One thread.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct analysis;
+struct store;
+
+#define STORE_APPLICATION_ID 0x51505343 /* "QPSC" */
+#define STORE_SCHEMA_VERSION 1
+
+/*
+ * Opens or makes the database. -EINVAL when the file is something else, -EPROTO when its schema is of another version,
+ * another -errno (all logged with the path).
+ */
+int store_open(struct store **store, const char *path);
+
+/* Replaces all rows. -ENOSPC and others after logging once until it works again; nothing is changed then. */
+int store_write(struct store *store, const struct analysis *analysis);
+
+/* A no-op on NULL. */
+void store_close(struct store **store);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between store.c (SQLite) and store_rows.c (which row holds what). A row is put by a format, one letter a column:
+ *   i  int64_t
+ *   n  uint64_t time, 0 is stored as NULL
+ *   r  int64_t index or rank, below 0 is stored as NULL
+ *   k  int (known or not), int64_t; stored as NULL when not known
+ *   d  double
+ *   s  const char *, NULL is stored as NULL
+ */
+#pragma once
+
+#include "correlator/store.h"
+
+enum store_table {
+#define TABLE(name, columns) STORE_##name,
+#include "correlator/store_table.def"
+#undef TABLE
+    STORE_TABLES
+};
+
+/* Adds a row. After the first error further rows are ignored; store_write reports it. */
+void store_put(struct store *store, enum store_table table, const char *format, ...);
+
+void store_rows(struct store *store, const struct analysis *analysis);
