@@ -24,7 +24,6 @@ struct analysis {
     gap_list gaps;
     struct naming naming;
     rank_operation_records records;
-
     struct job job;
     bool ran; /* the tables below intake are those of the last run */
 };
