@@ -91,7 +91,10 @@ static void print_json(struct json *json, const struct doctor_check *check, cons
 
 static size_t look_at_all(const struct doctor_options *options, struct json *json)
 {
-    struct doctor_machine machine = {.root = options->root, .store = report_store_path(options->report.store)};
+    struct doctor_machine machine = {
+        .root = options->root == NULL ? "" : options->root,
+        .store = report_store_path(options->report.store),
+    };
     struct terminal terminal;
     size_t missing = 0;
     terminal_init(&terminal, STDOUT_FILENO);
@@ -114,7 +117,7 @@ static size_t look_at_all(const struct doctor_options *options, struct json *jso
 
 int subcommand_doctor(int argc, char **argv)
 {
-    struct doctor_options options = {.root = "", .program = ALL_PROGRAMS};
+    struct doctor_options options = {.program = ALL_PROGRAMS};
     struct json json;
     int exit_code;
     if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
