@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define MS                   1000000ull
+#define DRAIN_INTERVAL_NS    (1u * MS)
 #define FLUSH_INTERVAL_NS    (50u * MS)
 #define BEAT_INTERVAL_NS     (100u * MS)
 #define RECORD_INTERVAL_NS   (250u * MS)
@@ -63,6 +64,7 @@ struct emitter {
     struct reported caller;
     uint64_t connections;
     uint64_t epoch;
+    uint64_t drain_due_ns;
     uint64_t flush_due_ns;
     uint64_t beat_due_ns;
     uint64_t record_due_ns;
@@ -276,10 +278,10 @@ void emitter_tick(struct emitter *emitter)
 
     if (is_due(&emitter->beat_due_ns, now_ns, BEAT_INTERVAL_NS))
         beat(emitter, now_ns);
-    if (is_due(&emitter->flush_due_ns, now_ns, FLUSH_INTERVAL_NS)) {
+    if (is_due(&emitter->flush_due_ns, now_ns, FLUSH_INTERVAL_NS))
         emitter_flush(emitter);
+    if (is_due(&emitter->drain_due_ns, now_ns, DRAIN_INTERVAL_NS))
         drain_backlog(emitter);
-    }
     if (emitter->capture != NULL && is_due(&emitter->record_due_ns, now_ns, RECORD_INTERVAL_NS))
         capture_flush(emitter->capture);
 }
@@ -383,7 +385,7 @@ static int open_parts(struct emitter *emitter, const struct emitter_options *opt
     if (error == 0)
         error = open_clock(emitter, options);
     if (error == 0 && options->record_path != NULL)
-        error = capture_writer_open(&emitter->capture, options->record_path, 0);
+        error = capture_writer_open(&emitter->capture, options->record_path, options->record_append);
     return error;
 }
 

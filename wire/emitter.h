@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct emitter_options {
     const char *clock_url;                /* NULL = no clock exchanges */
     const char *key_file;                 /* NULL = none */
     const char *record_path;              /* NULL = no capture file */
+    bool record_append;                   /* go on behind what the file holds; else it is emptied first */
     uint32_t window_ns;                   /* for hello */
     int64_t clock_offset_ns;              /* emitter's own clock minus this process's CLOCK_MONOTONIC */
     const struct counter_table *counters; /* sent when they changed; NULL = none */

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -374,6 +378,99 @@ static void a_new_receiver_is_told_again(void **state)
     link_close(&link, 0);
 }
 
+/*
+ * A receiver in a process of its own, stopped until it gets SIGCONT; what it counts is in shared memory. To be made
+ * while this process has no link open: nanomsg does not outlive a fork.
+ */
+static pid_t make_receiver(const char *url, struct tally *shared)
+{
+    pid_t child = fork();
+
+    if (child != 0) {
+        waitpid(child, NULL, WUNTRACED);
+        return child;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    raise(SIGSTOP);
+    struct link *link = open_receiver(url);
+    for (;;) {
+        tally_link(shared, link);
+        scratch_pause_ms(1);
+    }
+}
+
+static void run_emitter_for(struct emitter *emitter, unsigned time_ms, uint64_t *number)
+{
+    for (uint64_t end_ns = clock_now_ns() + time_ms * 1000000ull; clock_now_ns() < end_ns; scratch_pause_ms(1)) {
+        for (int i = 0; i < 100; i++)
+            add_message(emitter, (*number)++);
+        emitter_flush(emitter);
+        emitter_tick(emitter);
+    }
+}
+
+/* Sequence numbers go on, none comes twice, and what died with the receiver is a gap of a few batches, not more. */
+static void a_killed_receiver_leaves_a_visible_gap(void **state)
+{
+    const char *url = scratch_path(state, "ipc://", "kill.sock");
+    struct tally *tallies = mmap(NULL, 2 * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tally *first = &tallies[0], *second = &tallies[1];
+    const struct emitter_options options = {.kind = EMITTER_NIC, .link_url = url};
+    struct emitter *emitter;
+    uint64_t number = 0;
+
+    assert_true(tallies != MAP_FAILED);
+    pid_t child = make_receiver(url, first), next_child = make_receiver(url, second);
+    kill(child, SIGCONT);
+    assert_int_equal(emitter_open(&emitter, &options), 0);
+    run_emitter_for(emitter, 300, &number);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    uint64_t epoch = emitter_epoch(emitter);
+    run_emitter_for(emitter, 100, &number);
+    kill(next_child, SIGCONT);
+    run_emitter_for(emitter, 1500, &number);
+    assert_int_equal(emitter_close(&emitter), 0);
+    for (int i = 0; i < 200 && second->last_flags != HEARTBEAT_LAST; i++)
+        scratch_pause_ms(5);
+    kill(next_child, SIGKILL);
+    waitpid(next_child, NULL, 0);
+    assert_true(epoch >= 1);
+    assert_true(first->batches > 10 && second->batches > 10);
+    assert_int_equal(first->gaps, 0);
+    assert_int_equal(second->gaps, 0);
+    assert_int_equal(second->lost, 0);
+    assert_in_range(second->first_sequence, first->next_sequence, first->next_sequence + 100);
+    assert_true(second->hellos >= 1);
+    assert_int_equal(second->last_flags, HEARTBEAT_LAST);
+    assert_int_equal(second->next_message, number);
+    munmap(tallies, 2 * sizeof *tallies);
+}
+
+static void records_anew_or_appends(void **state)
+{
+    const char *path = scratch_path(state, "", "runs.qps");
+    struct emitter_options options = {.kind = EMITTER_HOST, .record_path = path};
+    const bool append[3] = {false, true, false};
+    const uint64_t batches[3] = {1, 2, 1};
+
+    for (int run = 0; run < 3; run++) {
+        struct emitter *emitter;
+        struct capture_reader *reader;
+        const void *bytes;
+        size_t length;
+        uint64_t count = 0;
+        options.record_append = append[run];
+        assert_int_equal(emitter_open(&emitter, &options), 0);
+        assert_int_equal(emitter_close(&emitter), 0);
+        assert_int_equal(capture_reader_open(&reader, path), 0);
+        while (capture_read(reader, &bytes, &length) == 1)
+            count++;
+        capture_reader_close(&reader);
+        assert_int_equal(count, batches[run]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +482,8 @@ int main(void)
         cmocka_unit_test(never_waits_without_a_receiver),
         cmocka_unit_test(takes_clock_samples_into_its_stream),
         cmocka_unit_test(a_new_receiver_is_told_again),
+        cmocka_unit_test(a_killed_receiver_leaves_a_visible_gap),
+        cmocka_unit_test(records_anew_or_appends),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -209,6 +209,31 @@ static void finds_its_receiver_again(void **state)
     link_close(&sender, 0);
 }
 
+/* A peer that hangs up at once is called again after 20 ms at the soonest: 50 times a second. */
+static void does_not_storm_a_peer_that_hangs_up(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(18447)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    struct pollfd poller = {.fd = listener, .events = POLLIN};
+    unsigned calls = 0;
+
+    (void)state;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    struct link *sender = open_as(LINK_SEND, "tcp://127.0.0.1:18447", NULL);
+    for (uint64_t end_ns = clock_now_ns() + 1000000000; clock_now_ns() < end_ns;) {
+        if (poll(&poller, 1, 10) != 1)
+            continue;
+        close(accept(listener, NULL, NULL));
+        calls++;
+    }
+    assert_in_range(calls, 2, 52);
+    link_close(&sender, 0);
+    close(listener);
+}
+
 static void rejects_a_sender_with_another_key(void **state)
 {
     const char *url = scratch_path(state, "ipc://", "key.sock");
@@ -430,6 +455,7 @@ int main(void)
         cmocka_unit_test(does_not_wait_without_a_receiver),
         cmocka_unit_test(refuses_what_a_slow_receiver_does_not_take),
         cmocka_unit_test(finds_its_receiver_again),
+        cmocka_unit_test(does_not_storm_a_peer_that_hangs_up),
         cmocka_unit_test(rejects_a_sender_with_another_key),
         cmocka_unit_test(rejects_a_message_heard_before),
         cmocka_unit_test(does_not_leave_the_machine_without_a_key),
