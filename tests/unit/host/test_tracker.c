@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From made events to records: what a kernel test cannot bring about at will. */
+#include "host/tracker.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/counter.h"
+
+enum { PID = 100, TID = 101, SERVICE = 102 };
+
+static struct {
+    struct record_process process;
+    struct record_communicator communicator;
+    struct record_queue_pair queue_pair;
+    struct record_call call;
+    struct record_loss loss;
+    unsigned counts[64];
+} last;
+
+static uint64_t counters[HOST_COUNTERS];
+static uint32_t lost;
+
+static void publish(void *context, enum record_kind kind, void *record)
+{
+    (void)context;
+    last.counts[kind]++;
+    switch (kind) {
+    case RECORD_PROCESS:
+        memcpy(&last.process, record, sizeof last.process);
+        break;
+    case RECORD_COMMUNICATOR:
+        memcpy(&last.communicator, record, sizeof last.communicator);
+        break;
+    case RECORD_QUEUE_PAIR:
+        memcpy(&last.queue_pair, record, sizeof last.queue_pair);
+        break;
+    case RECORD_CALL:
+        memcpy(&last.call, record, sizeof last.call);
+        break;
+    case RECORD_LOSS:
+        memcpy(&last.loss, record, sizeof last.loss);
+        break;
+    default:
+        fail();
+    }
+}
+
+static void library_path(void *context, uint32_t pid, uint64_t library, char *path, size_t path_bytes)
+{
+    (void)context;
+    snprintf(path, path_bytes, "/library/%u/%u", pid, (unsigned)library);
+}
+
+static int read_gid(void *context, uint32_t pid, const char *device, unsigned port, unsigned index, uint8_t gid[16])
+{
+    (void)context, (void)pid, (void)device, (void)port, (void)index, (void)gid;
+    return -ENOENT;
+}
+
+static int setup(void **state)
+{
+    const struct tracker_options options = {
+        .system = {library_path, read_gid, publish, NULL}, .counters = counters, .started_ns = 10, .unique = 1};
+    memset(&last, 0, sizeof last);
+    memset(counters, 0, sizeof counters);
+    lost = 0;
+    return tracker_create((struct tracker **)state, &options);
+}
+
+static int teardown(void **state)
+{
+    tracker_destroy((struct tracker **)state);
+    return 0;
+}
+
+static struct event_header header(enum event_kind kind, uint32_t tid, uint64_t at_ns)
+{
+    return (struct event_header){.kind = kind, .lost = lost, .at_ns = at_ns, .tgid = PID, .tid = tid};
+}
+
+static void process(struct tracker *tracker, uint32_t flags, uint64_t at_ns)
+{
+    const struct event_process event = {
+        .header = header(EVENT_PROCESS, TID, at_ns), .started_ns = 5, .library = 3, .flags = flags, .command = "train"};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+static void init(struct tracker *tracker, uint64_t at_ns, uint64_t pointer, int32_t result)
+{
+    const struct event_init event = {.header = header(EVENT_INIT, TID, at_ns),
+                                     .ranks_count = 4,
+                                     .rank = 2,
+                                     .creator = CREATOR_INIT_RANK,
+                                     .id = "an id"};
+    const struct event_fork fork = {.header = header(EVENT_THREAD_FORK, TID, at_ns + 1), .child = SERVICE};
+    const struct event_pointer made = {
+        .header = header(EVENT_POINTER, TID, at_ns + 2), .entered_ns = at_ns, .pointer = pointer};
+    const struct event_init_return end = {
+        .header = header(EVENT_INIT_RETURN, TID, at_ns + 3), .entered_ns = at_ns, .result = result};
+    tracker_event(tracker, &event, sizeof event);
+    tracker_event(tracker, &fork, sizeof fork);
+    tracker_event(tracker, &made, sizeof made);
+    tracker_event(tracker, &end, sizeof end);
+}
+
+static void create(struct tracker *tracker, uint32_t tid, uint64_t pointer, uint64_t at_ns)
+{
+    const struct event_queue_pair_create event = {
+        .header = header(EVENT_QUEUE_PAIR_CREATE, tid, at_ns), .pointer = pointer, .qpn = 17, .device = "rxe0"};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+static void call(struct tracker *tracker, uint64_t communicator, uint64_t at_ns)
+{
+    const struct event_call event = {.header = header(EVENT_CALL, TID, at_ns),
+                                     .communicator = communicator,
+                                     .count = 8,
+                                     .peer = -1,
+                                     .operation = OPERATION_ALL_REDUCE};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+static void end_process(struct tracker *tracker, uint64_t at_ns)
+{
+    const struct event_exit event = {.header = header(EVENT_PROCESS_EXIT, TID, at_ns)};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+static void whole_life(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    assert_string_equal(last.process.library, "/library/100/3");
+    assert_string_equal(last.process.command, "train");
+    init(*state, 30, 0x7f00, 0);
+    assert_int_equal(last.communicator.created_ns, 30);
+    assert_int_equal(last.communicator.ready_ns, 33);
+    assert_int_equal(last.communicator.rank, 2);
+    create(*state, SERVICE, 0x1000, 40);
+    assert_int_equal(last.queue_pair.communicator, last.communicator.communicator);
+    assert_int_equal(last.queue_pair.flags, 0);
+    call(*state, 0x7f00, 50);
+    assert_int_equal(last.call.header.source, last.communicator.communicator);
+    assert_int_equal(last.call.flags, 0);
+    end_process(*state, 60);
+    assert_int_equal(last.queue_pair.destroyed_ns, 60);
+    assert_int_equal(last.communicator.destroyed_ns, 60);
+    assert_int_equal(last.process.ended_ns, 60);
+    assert_int_equal(tracker_size(*state), 0);
+}
+
+static void failed_init(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7f00, 1);
+    assert_int_equal(last.communicator.ready_ns, 0);
+    assert_int_equal(last.communicator.destroyed_ns, 33);
+    init(*state, 40, 0x7f00, 7); /* ncclInProgress */
+    assert_int_equal(last.communicator.ready_ns, 43);
+    assert_int_equal(last.communicator.destroyed_ns, 0);
+}
+
+/* A queue pair looked foreign until a communicator showed up whose making had not been seen. */
+static void late_communicator(void **state)
+{
+    process(*state, PROCESS_VERBS, 20);
+    create(*state, SERVICE, 0x1000, 30);
+    assert_int_equal(last.queue_pair.flags, QUEUE_PAIR_FOREIGN);
+    call(*state, 0x7f00, 40);
+    assert_int_equal(last.communicator.flags, COMMUNICATOR_LATE);
+    assert_int_equal(last.communicator.rank, -1);
+    assert_int_equal(last.queue_pair.flags, 0);
+    assert_int_equal(last.queue_pair.communicator, 0);
+    assert_int_equal(last.call.flags, CALL_AFTER_LOSS);
+    create(*state, SERVICE, 0x2000, 50);
+    assert_int_equal(last.queue_pair.flags, 0);
+    assert_int_equal(counters[COUNT_COMMUNICATORS_LATE], 1);
+}
+
+/* Events lost between 50 and 60: told with the interval; nobody new is called foreign after it. */
+static void loss(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7f00, 0);
+    call(*state, 0x7f00, 50);
+    assert_int_equal(last.counts[RECORD_LOSS], 0);
+    lost = 5;
+    call(*state, 0x7f00, 60);
+    assert_int_equal(last.counts[RECORD_LOSS], 1);
+    assert_int_equal(last.loss.lost, 5);
+    assert_int_equal(last.loss.from_ns, 50);
+    assert_int_equal(last.loss.to_ns, 60);
+    assert_int_equal(last.loss.cause, LOSS_RING_FULL);
+    assert_int_equal(last.call.flags, CALL_AFTER_LOSS);
+    create(*state, 999, 0x1000, 70);
+    assert_int_equal(last.queue_pair.flags, 0);
+    lost = 4; /* made earlier, on another CPU */
+    call(*state, 0x7f00, 80);
+    assert_int_equal(last.counts[RECORD_LOSS], 1);
+    tracker_lost(*state, 6, 95); /* no event after it */
+    assert_int_equal(last.loss.lost, 1);
+    assert_int_equal(last.loss.from_ns, 80);
+    assert_int_equal(last.loss.to_ns, 95);
+    assert_int_equal(counters[COUNT_EVENTS_LOST], 6);
+}
+
+/* The end of the process was lost, and its id and addresses are used again: nothing crashes, owners stay apart. */
+static void lost_start(void **state)
+{
+    call(*state, 0x7f00, 20);
+    assert_int_equal(last.process.pid, PID);
+    assert_int_equal(last.communicator.flags, COMMUNICATOR_LATE);
+    init(*state, 30, 0x7f00, 0);
+    assert_int_equal(last.communicator.flags, 0);
+    assert_int_equal(last.counts[RECORD_COMMUNICATOR], 4); /* late; made; the late one's end; ready */
+    call(*state, 0x7f00, 40);
+    assert_int_equal(last.call.header.source, last.communicator.communicator);
+    assert_int_equal(last.call.sequence, 0);
+}
+
+static void strange_events(void **state)
+{
+    struct event_call event = {.header = header(EVENT_CALL, TID, 20), .communicator = 1};
+    tracker_event(*state, &event, sizeof event - 1);
+    tracker_event(*state, &event, 3);
+    event.header.kind = 0;
+    tracker_event(*state, &event, sizeof event);
+    event.header.kind = 12345;
+    tracker_event(*state, &event, sizeof event);
+    assert_int_equal(counters[COUNT_EVENTS], 0);
+    call(*state, 0, 30);
+    assert_int_equal(counters[COUNT_CALLS_INVALID], 1);
+    const struct event_queue_pair_destroy destroy = {.header = header(EVENT_QUEUE_PAIR_DESTROY, TID, 40), .pointer = 9};
+    tracker_event(*state, &destroy, sizeof destroy);
+    assert_int_equal(counters[COUNT_QUEUE_PAIRS_UNKNOWN], 1);
+    assert_int_equal(last.counts[RECORD_CALL] + last.counts[RECORD_QUEUE_PAIR], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(whole_life, setup, teardown),
+        cmocka_unit_test_setup_teardown(failed_init, setup, teardown),
+        cmocka_unit_test_setup_teardown(late_communicator, setup, teardown),
+        cmocka_unit_test_setup_teardown(loss, setup, teardown),
+        cmocka_unit_test_setup_teardown(lost_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
+}
