@@ -86,10 +86,21 @@ static const struct column queue_pair_columns[] = {
     "FROM queue_pair AS q JOIN process AS p ON p.id = q.process LEFT JOIN member AS m ON m.id = q.member "             \
     "LEFT JOIN communicator AS c ON c.id = m.communicator "
 
-/* Why a queue pair is not in the map of what is in use; NULL when it is. */
+/* Which queue pairs are shown: those in use; after the job's end its last ones; everything. */
+enum scope {
+    SCOPE_IN_USE,
+    SCOPE_ENDED,
+    SCOPE_ALL,
+};
+
+/* Why a queue pair is not shown when ?4 is not SCOPE_ALL; NULL when it is. */
+#define DESTROYED "(q.state = 'DESTROYED' OR q.destroyed_ns IS NOT NULL)"
 #define HIDDEN                                                                                                         \
-    "CASE WHEN q.state = 'DESTROYED' OR q.destroyed_ns IS NOT NULL THEN 'destroyed' "                                  \
-    "WHEN q.role IN ('unused', 'flush', 'foreign') THEN q.role END"
+    "CASE WHEN q.role IN ('unused', 'flush', 'foreign') THEN q.role WHEN ?4 = 0 AND " DESTROYED " THEN 'destroyed' "   \
+    "END"
+
+static const char in_use_sql[] =
+    "SELECT count(*) FROM queue_pair AS q WHERE NOT " DESTROYED " AND q.role NOT IN ('unused', 'flush', 'foreign')";
 
 /* Several vantages count the same flow: each adds up its ports, and the fullest count stands. */
 static const struct listing queue_pairs = {
@@ -99,7 +110,7 @@ static const struct listing queue_pairs = {
     "payload AS (SELECT queue_pair, max(bytes) AS bytes FROM carried GROUP BY queue_pair) "
     "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, q.peer_rank, c.id, q.role, "
     "payload.bytes, q.remote_qpn, q.remote_address, p.pid, q.address, p.command, c.identity, q.member IS NOT "
-    "NULL " TABLES "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 1 OR " HIDDEN " IS NULL) "
+    "NULL " TABLES "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 2 OR " HIDDEN " IS NULL) "
     "ORDER BY q.rank IS NULL, q.rank, c.id, q.device, q.port, q.qpn, q.id",
     queue_pair_columns,
     COUNT(queue_pair_columns),
@@ -156,7 +167,7 @@ static int print_rest(struct report *report, const struct store_value *filters, 
     }
     int result = 0;
     if (!all) {
-        result = report_each(report, hidden_sql, filters, 3, say_hidden, NULL);
+        result = report_each(report, hidden_sql, filters, 4, say_hidden, NULL);
     }
     if (result == 0) {
         result = report_each(report, sum_sql, NULL, 0, say_unattributed, NULL);
@@ -166,19 +177,27 @@ static int print_rest(struct report *report, const struct store_value *filters, 
 
 static int print_queue_pairs(struct report *report, const struct qps_options *options, const struct store_value *rank)
 {
+    struct store_value in_use;
+    int result = store_reader_number(report->store, in_use_sql, NULL, 0, &in_use);
+    if (result != 0) {
+        return result;
+    }
+    enum scope scope = options->all ? SCOPE_ALL : in_use.integer == 0 ? SCOPE_ENDED : SCOPE_IN_USE;
     struct store_value filters[] = {
         *rank,
         store_text(options->device),
         store_text(options->communicator),
-        store_integer(options->all),
+        store_integer(scope),
     };
     size_t rows = 0;
-    int result = report_list(report, &queue_pairs, filters, COUNT(filters), &rows);
+    result = report_list(report, &queue_pairs, filters, COUNT(filters), &rows);
     if (result != 0) {
         return result;
     }
     if (rows == 0) {
         report_say(report, 0, "no queue pairs in use that fit");
+    } else if (scope == SCOPE_ENDED) {
+        report_say(report, 0, "none is in use any more: these were the job's");
     }
     return print_rest(report, filters, options->all);
 }

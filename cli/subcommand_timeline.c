@@ -3,7 +3,7 @@
 #include "cli/chart.h"
 #include "cli/loss.h"
 #include "cli/report.h"
-#include "cli/step.h"
+#include "cli/step_report.h"
 #include "cli/subcommand.h"
 #include "cli/text.h"
 
@@ -220,7 +220,7 @@ static int print_chart(struct report *report, const struct store_value *step)
 static int print_timeline(struct report *report, const struct store_value *wanted)
 {
     struct store_value step;
-    int result = step_find(report, wanted, &step);
+    int result = step_report_choose(report, wanted, &step);
     if (result != 0) {
         return result;
     }
@@ -230,7 +230,7 @@ static int print_timeline(struct report *report, const struct store_value *wante
     if (step.kind == STORE_NULL && !report->as_json) {
         return 0;
     }
-    result = step_report(report, &step);
+    result = step_report_print(report, &step);
     if (result == 0) {
         result = report->as_json ? report_list(report, &ranks, &step, 1, NULL) : print_chart(report, &step);
     }

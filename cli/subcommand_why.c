@@ -2,7 +2,7 @@
 /* qpscope why: the verdicts of a step in words, and the operation that decided it, rank by rank. */
 #include "cli/loss.h"
 #include "cli/report.h"
-#include "cli/step.h"
+#include "cli/step_report.h"
 #include "cli/subcommand.h"
 #include "cli/text.h"
 
@@ -61,24 +61,44 @@ static const char *class_meaning(const char *name)
 }
 
 static const struct column summary_columns[] = {
-    {"class", NULL, COLUMN_TEXT},        {"rank", NULL, COLUMN_INTEGER},       {"peer_rank", NULL, COLUMN_INTEGER},
-    {"device", NULL, COLUMN_TEXT},       {"steps", NULL, COLUMN_INTEGER},      {"steps_total", NULL, COLUMN_INTEGER},
-    {"median_ns", NULL, COLUMN_INTEGER}, {"largest_ns", NULL, COLUMN_INTEGER},
+    {"class", "verdict", COLUMN_TEXT},
+    {NULL, "where", COLUMN_TEXT},
+    {NULL, "steps", COLUMN_TEXT | COLUMN_RIGHT},
+    {"rank", NULL, COLUMN_INTEGER},
+    {"peer_rank", NULL, COLUMN_INTEGER},
+    {"device", NULL, COLUMN_TEXT},
+    {"steps", NULL, COLUMN_INTEGER},
+    {"steps_total", NULL, COLUMN_INTEGER},
+    {"median_ns", "median ms", COLUMN_MS},
+    {"largest_ns", "largest ms", COLUMN_MS},
 };
 
+#define PLACE                                                                                                          \
+    "CASE WHEN rank IS NULL THEN 'unknown rank' WHEN peer_rank IS NULL THEN 'rank ' || rank "                          \
+    "ELSE 'link rank ' || rank || ' to rank ' || peer_rank END || coalesce(' (' || device || ')', '')"
+
 /* One row a culprit: the largest verdict of it in each step, then the median of those over its steps. */
+#define CULPRITS                                                                                                       \
+    "WITH by_step AS (SELECT class, rank, peer_rank, device, step, max(size_ns) AS size_ns FROM verdict "              \
+    "GROUP BY class, rank, peer_rank, device, step), "                                                                 \
+    "ranked AS (SELECT *, row_number() OVER (PARTITION BY class, rank, peer_rank, device ORDER BY size_ns) AS n, "     \
+    "count(*) OVER (PARTITION BY class, rank, peer_rank, device) AS steps FROM by_step), "                             \
+    "culprit AS (SELECT class, rank, peer_rank, device, steps, (SELECT count(*) FROM step) AS steps_total, "           \
+    "CAST(avg(CASE WHEN n IN ((steps + 1) / 2, (steps + 2) / 2) THEN size_ns END) AS INTEGER) AS median_ns, "          \
+    "max(size_ns) AS largest_ns FROM ranked GROUP BY class, rank, peer_rank, device) "
+
+#define CULPRITS_SHOWN 8
+
 static const struct listing summary = {
     "summary",
-    "WITH by_step AS (SELECT class, rank, peer_rank, device, step, max(size_ns) AS size_ns FROM verdict "
-    "GROUP BY class, rank, peer_rank, device, step), "
-    "ranked AS (SELECT *, row_number() OVER (PARTITION BY class, rank, peer_rank, device ORDER BY size_ns) AS n, "
-    "count(*) OVER (PARTITION BY class, rank, peer_rank, device) AS steps FROM by_step) "
-    "SELECT class, rank, peer_rank, device, steps, (SELECT count(*) FROM step), "
-    "CAST(avg(CASE WHEN n IN ((steps + 1) / 2, (steps + 2) / 2) THEN size_ns END) AS INTEGER), max(size_ns) "
-    "FROM ranked GROUP BY class, rank, peer_rank, device ORDER BY steps DESC, 7 DESC, class, rank, peer_rank, device",
+    CULPRITS "SELECT class, " PLACE ", steps || ' of ' || steps_total, rank, peer_rank, device, steps, steps_total, "
+             "median_ns, largest_ns FROM culprit ORDER BY steps DESC, median_ns DESC, class, rank, peer_rank, device "
+             "LIMIT ?1",
     summary_columns,
     COUNT(summary_columns),
 };
+
+#define CULPRITS_LEFT CULPRITS "SELECT count(*) - ?1 FROM culprit HAVING count(*) > ?1"
 
 static const struct column verdict_columns[] = {
     {"class", NULL, COLUMN_TEXT},       {"rank", NULL, COLUMN_INTEGER},         {"peer_rank", NULL, COLUMN_INTEGER},
@@ -91,7 +111,7 @@ static const struct listing verdicts = {
     "verdicts",
     "SELECT class, rank, peer_rank, device, operation, operation.place, operation.kind, operation.communicator, "
     "size_ns, "
-    "bound_ns, confidence, evidence FROM verdict JOIN operation ON operation.id = verdict.operation "
+    "bound_ns, confidence, evidence, " PLACE " FROM verdict JOIN operation ON operation.id = verdict.operation "
     "WHERE verdict.step = ?1 ORDER BY size_ns DESC, verdict.id",
     verdict_columns,
     COUNT(verdict_columns),
@@ -161,48 +181,21 @@ static const struct listing ranks = {
     COUNT(rank_columns),
 };
 
-static void place_of(const struct store_query *query, char *into, size_t capacity)
+static void say_left(struct report *report, const struct store_query *query)
 {
-    struct store_value rank = store_query_value(query, 1);
-    struct store_value peer = store_query_value(query, 2);
-    struct store_value device = store_query_value(query, 3);
-    int length;
-    if (rank.kind == STORE_NULL) {
-        length = snprintf(into, capacity, "an unknown rank");
-    } else if (peer.kind == STORE_NULL) {
-        length = snprintf(into, capacity, "rank %" PRId64, rank.integer);
-    } else {
-        length =
-            snprintf(into, capacity, "the link from rank %" PRId64 " to rank %" PRId64, rank.integer, peer.integer);
-    }
-    if (device.kind == STORE_TEXT && length > 0 && (size_t)length < capacity) {
-        snprintf(into + length, capacity - (size_t)length, " (%s)", device.text);
-    }
-}
-
-static void say_summary(struct report *report, const struct store_query *query)
-{
-    char place[128];
-    char median[TEXT_NUMBER_BYTES];
-    char largest[TEXT_NUMBER_BYTES];
-    place_of(query, place, sizeof(place));
-    report_say(report, 0, "%s: %s in %" PRId64 " of %" PRId64 " steps, median %s, largest %s",
-               store_query_value(query, 0).text, place, store_query_value(query, 4).integer,
-               store_query_value(query, 5).integer, text_duration(median, store_query_value(query, 6).integer),
-               text_duration(largest, store_query_value(query, 7).integer));
+    report_say(report, 0, "(%" PRId64 " more, of fewer steps or smaller: --json has all)",
+               store_query_value(query, 0).integer);
 }
 
 static void say_verdict(struct report *report, const struct store_query *query)
 {
     const char *class = store_query_value(query, 0).text;
-    char place[128];
     char size[TEXT_NUMBER_BYTES];
     char bound[TEXT_NUMBER_BYTES];
-    place_of(query, place, sizeof(place));
     report_say(
         report, 0,
         "%s: %s, %s ±%s, in operation %" PRId64 " of the step (%s on communicator %" PRId64 "), confidence %.0f %%",
-        class, place, text_duration(size, store_query_value(query, 8).integer),
+        class, store_query_value(query, 12).text, text_duration(size, store_query_value(query, 8).integer),
         text_duration(bound, store_query_value(query, 9).integer), store_query_value(query, 5).integer,
         store_query_value(query, 6).text, store_query_value(query, 7).integer, store_query_value(query, 10).real * 100);
     report_say(report, 2, "it means: %s", class_meaning(class));
@@ -266,7 +259,7 @@ struct subject {
 
 static int find_subject(struct report *report, const struct store_value *wanted, struct subject *subject)
 {
-    int result = step_find(report, wanted, &subject->step);
+    int result = step_report_choose(report, wanted, &subject->step);
     return result == 0 ? store_reader_number(report->store, DECIDING_OPERATION, &subject->step, 1, &subject->operation)
                        : result;
 }
@@ -302,7 +295,7 @@ static int print_operation(struct report *report, const struct subject *subject)
 
 static int print_step(struct report *report, const struct subject *subject)
 {
-    int result = step_report(report, &subject->step);
+    int result = step_report_print(report, &subject->step);
     if (result == 0) {
         result = print_verdicts(report, subject);
     }
@@ -314,14 +307,17 @@ static int print_step(struct report *report, const struct subject *subject)
 
 static int print_summary(struct report *report)
 {
+    static const struct store_value all = {.kind = STORE_INTEGER, .integer = -1};
+    struct store_value shown = store_integer(CULPRITS_SHOWN);
     size_t count = 0;
-    if (report->as_json) {
-        return report_list(report, &summary, NULL, 0, NULL);
+    int result = report_list(report, &summary, report->as_json ? &all : &shown, 1, &count);
+    if (result != 0 || report->as_json) {
+        return result;
     }
-    int result = report_each(report, summary.sql, NULL, 0, say_summary, &count);
-    if (result == 0 && count == 0) {
+    if (count == 0) {
         report_say(report, 0, "no verdict in any step: nothing was late enough to be blamed");
     }
+    result = report_each(report, CULPRITS_LEFT, &shown, 1, say_left, NULL);
     putchar('\n');
     return result;
 }

@@ -61,10 +61,11 @@ def long_lines_fit_the_width():
 def why_names_the_worst_step_and_its_rank():
     shown = text("why")
     flat = " ".join(shown.split())
-    for words in ("gpu late: rank 2 in 1 of 3 steps, median 51.2 ms, largest 51.2 ms", "step 1 took 151 ms ±25.0 us",
+    for words in ("step 1 took 151 ms ±25.0 us",
                   "gpu late: rank 2, 51.2 ms ±25.0 us, in operation 0 of the step (AllReduce on communicator 1), "
                   "confidence 95 %", "evidence: rank 2 held credit", "AllReduce of 1.00 MiB"):
         assert words in flat, (words, shown)
+    assert re.search(r"^gpu late +rank 2 +1 of 3 +51\.200 +51\.200$", shown, re.M), shown
     # rank 2: enqueued 0.2 ms after rank 0, credit 1 ms later, data 51.1 + 1 ms after that
     assert re.search(r"^ +2 +0\.200 +1\.200 +53\.300 +53\.300 +80\.200 +81\.200 +51\.200 +gpu +complete$", shown, re.M)
     assert re.search(r"^ +1 +0\.100 +1\.100 +≤2\.100 ", shown, re.M), shown
@@ -109,9 +110,21 @@ def why_shows_medians_over_steps():
           {"class": "network slow", "rank": 1, "peer_rank": 2, "device": "rxe1/1", "steps": 3, "steps_total": 3,
            "median_ns": 40_000_000, "largest_ns": 70_000_000})
     shown = text("why", store=path)
-    assert ("network slow: the link from rank 1 to rank 2 (rxe1/1) in 3 of 3 steps, median 40.0 ms, largest 70.0 ms"
-            in " ".join(shown.split())), shown
+    assert re.search(r"^network slow +link rank 1 to rank 2 \(rxe1/1\) +3 of 3 +40\.000 +70\.000$", shown, re.M), shown
+    assert "network slow: link rank 1 to rank 2 (rxe1/1), 70.0 ms ±1 ns, in operation 0" in " ".join(shown.split()), shown
     assert "step 0 took" in shown
+
+
+@test
+def why_lists_the_first_culprits_and_counts_the_rest():
+    many = "".join(f"INSERT INTO verdict VALUES ({20 + n}, 0, 'host late', {n}, NULL, NULL, 1, {n + 1}, 1, 0.5, 'x');"
+                   for n in range(20))
+    path = make_store("culprits.db", SCHEMA, FIXTURE, after=many)
+    shown = text("why", store=path).split("\n\n")[0].splitlines()
+    equal(len(shown), 1 + 8 + 1)
+    equal(shown[-1], "(13 more, of fewer steps or smaller: --json has all)")
+    equal([line.split()[3] for line in shown[1:3]], ["2", "19"])
+    equal(len(as_json("why", store=path)["summary"]), 21)
 
 
 @test
@@ -163,6 +176,16 @@ def qps_shows_what_is_in_use():
     assert re.search(r"^rxe2/1 +0x000013 +RTS +2 +3 +1 +sender +3\.00 MiB +0x000023 +10\.0\.0\.4 +1002$", shown, re.M)
     assert "not shown: 1 destroyed, 1 flush, 1 foreign, 1 unused (--all shows them)" in shown, shown
     assert "1 flow of 64.0 KiB unattributed" in shown, shown
+
+
+@test
+def qps_shows_what_a_job_had_when_it_has_ended():
+    path = make_store("ended.db", SCHEMA, FIXTURE, after="UPDATE queue_pair SET state = 'DESTROYED', destroyed_ns = 5;")
+    equal(len(as_json("qps", store=path)["queue_pairs"]), 9)
+    shown = text("qps", store=path)
+    assert "none is in use any more: these were the job's" in shown, shown
+    assert "not shown: 1 flush, 1 foreign, 1 unused (--all shows them)" in shown, shown
+    assert "none is in use" not in text("qps")
 
 
 @test

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One step of the store. */
-#include "cli/step.h"
+#include "cli/step_report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static const struct listing row = {
     sizeof(columns) / sizeof(columns[0]),
 };
 
-int step_find(struct report *report, const struct store_value *wanted, struct store_value *step)
+int step_report_choose(struct report *report, const struct store_value *wanted, struct store_value *step)
 {
     static const char existing[] = "SELECT id FROM step WHERE id = ?1";
     bool named = wanted->kind == STORE_INTEGER;
@@ -58,7 +58,7 @@ static void say_step(struct report *report, const struct store_query *query)
                store_query_value(query, 7).integer != 0 ? "; its start was not seen" : "");
 }
 
-int step_report(struct report *report, const struct store_value *step)
+int step_report_print(struct report *report, const struct store_value *step)
 {
     return report->as_json ? report_json_row(report, &row, step, 1)
                            : report_each(report, row.sql, step, 1, say_step, NULL);

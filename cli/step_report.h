@@ -9,7 +9,7 @@
  * STORE_NULL, the worst: the one with the largest verdict, else with the latest rank, else the longest; STORE_NULL when
  * there is no step at all.
  */
-int step_find(struct report *report, const struct store_value *wanted, struct store_value *step);
+int step_report_choose(struct report *report, const struct store_value *wanted, struct store_value *step);
 
 /* How the reports of a step begin: its number, duration and operations; in JSON the member "step". */
-int step_report(struct report *report, const struct store_value *step);
+int step_report_print(struct report *report, const struct store_value *step);
