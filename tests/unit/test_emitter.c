@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -151,6 +152,20 @@ static void add_message(struct emitter *emitter, uint64_t number)
     emitter_add(emitter, RECORD_MESSAGE, &message);
 }
 
+/* The kernel's boot id with its dashes, as it would be written from these bytes. */
+static void assert_is_this_kernel(const uint8_t boot[16])
+{
+    char text[64] = "", expected[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+    assert_non_null(file);
+    assert_non_null(fgets(expected, sizeof expected, file));
+    fclose(file);
+    for (int i = 0; i < 16; i++)
+        sprintf(text + strlen(text), i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", boot[i]);
+    assert_string_equal(strcat(text, "\n"), expected);
+}
+
 static void describes_itself_in_the_capture(void **state)
 {
     const char *path = scratch_path(state, "", "a.qps");
@@ -161,6 +176,7 @@ static void describes_itself_in_the_capture(void **state)
         .kind = EMITTER_NIC, .instance = "port 0", .record_path = path, .window_ns = 8000, .counters = &counters};
     struct emitter *emitter;
     struct tally tally = {0};
+    char host[64];
 
     assert_int_equal(emitter_open(&emitter, &options), 0);
     add_message(emitter, 1);
@@ -172,6 +188,9 @@ static void describes_itself_in_the_capture(void **state)
     assert_int_equal(tally.gaps, 0);
     assert_int_equal(tally.messages, 1);
     assert_int_equal(tally.hello.pid, getpid());
+    assert_is_this_kernel(tally.hello.kernel_boot);
+    assert_int_equal(gethostname(host, sizeof host), 0);
+    assert_string_equal(tally.hello.host, host);
     assert_int_equal(tally.hello.window_ns, 8000);
     assert_string_equal(tally.hello.instance, "port 0");
     assert_string_equal(tally.hello.version, QPSCOPE_VERSION);
