@@ -33,6 +33,7 @@ struct flow {
     uint32_t number;                /* counts from 1 */
     uint32_t generation;
     uint64_t first_ns;
+    uint64_t data_ns;     /* time of the last data frame */
     uint32_t refused_psn; /* a NAK asked for it while it was missing here */
     uint32_t refused_highest;
     bool has_refused;

@@ -174,8 +174,19 @@ static void count_sequence(struct flow *flow, const struct frame *frame, struct 
     flow->total.retransmitted_bytes += counted->retransmitted ? frame->payload_bytes : 0;
 }
 
-static void count_data(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)
+/* A time that does not run backwards from one data frame of the flow to the next. */
+static uint64_t find_time(struct meter *meter, struct flow *flow, uint64_t at_ns)
 {
+    if (at_ns == 0 || at_ns < flow->data_ns)
+        tally_add(meter->tallies, at_ns == 0 ? TALLY_FRAMES_NO_TIME : TALLY_FRAMES_TIME_BACKWARDS, 1);
+    else
+        flow->data_ns = at_ns;
+    return flow->data_ns;
+}
+
+static void count_data(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t stamped_ns)
+{
+    uint64_t at_ns = find_time(meter, flow, stamped_ns);
     struct window_frame counted = {.at_ns = at_ns,
                                    .wire_bytes = frame->wire_bytes,
                                    .payload_bytes = frame->payload_bytes,
@@ -187,6 +198,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         flow = succeed_flow(meter, flow, frame, at_ns);
         if (flow == NULL)
             return;
+        flow->data_ns = at_ns;
+        flow->total.last_ns = at_ns;
         place = place_frame(flow, frame);
     }
     flow->total.data_frames++;
@@ -196,17 +209,6 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     window_note(meter->windows, &flow->window, flow->number, &counted);
     flow->total.messages +=
         message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns, place);
-}
-
-/* A time that does not run backwards within the flow. */
-static uint64_t find_time(struct meter *meter, const struct flow *flow, uint64_t at_ns)
-{
-    uint64_t last_ns = flow == NULL ? 0 : flow->total.last_ns;
-
-    if (at_ns >= last_ns && at_ns != 0)
-        return at_ns;
-    tally_add(meter->tallies, at_ns == 0 ? TALLY_FRAMES_NO_TIME : TALLY_FRAMES_TIME_BACKWARDS, 1);
-    return last_ns;
 }
 
 void meter_frame(struct meter *meter, const struct source_frame *source_frame)
@@ -220,12 +222,13 @@ void meter_frame(struct meter *meter, const struct source_frame *source_frame)
         return;
     frame.key.port = source_frame->port;
     struct flow *flow = flow_find(meter->flows, &frame.key);
-    uint64_t at_ns = find_time(meter, flow, source_frame->at_ns);
+    uint64_t at_ns = source_frame->at_ns;
     if (flow == NULL)
         flow = begin_flow(meter, &frame, at_ns);
     if (flow == NULL)
         return;
-    flow->total.last_ns = at_ns;
+    if (at_ns > flow->total.last_ns)
+        flow->total.last_ns = at_ns;
     flow->total.marked_frames += (frame.flags & FRAME_MARKED) != 0;
     if (frame.acknowledgement != 0 || frame.opcode->kind == OPCODE_CONGESTION)
         count_answer(meter, flow, &frame);

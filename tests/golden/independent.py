@@ -25,6 +25,7 @@ HEADERS = {  # extension headers and their sizes, by opcode within RC, UC and XR
 SIZES = {"reth": 16, "aeth": 4, "atomic": 28, "atomicack": 8, "immediate": 4, "invalidate": 4}
 FIRST, MIDDLE = {0x00, 0x06, 0x0D}, {0x01, 0x07, 0x0E}
 LAST = {0x02, 0x03, 0x08, 0x09, 0x0F, 0x16}
+ANSWERS = {0x11, 0x12, 0x81}
 RESPONSES = {0x0D, 0x0E, 0x0F, 0x10}
 WRITES = {0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B}
 KNOWN = (set(range(0x18)) - {0x15})
@@ -139,9 +140,12 @@ def read_frames(path, resolution_ns):
     last = {}
     for order, (time, *packet) in enumerate(packets):
         frame = parse(time, order, *packet)
-        if frame is not None:  # time does not run backwards within a flow
-            last[frame.key] = max(last.get(frame.key, 0), (time or 0) // resolution_ns * resolution_ns)
-            yield frame._replace(time=last[frame.key])
+        if frame is None:
+            continue
+        time = (time or 0) // resolution_ns * resolution_ns
+        if frame.opcode not in ANSWERS:  # time does not run backwards from a flow's data frame to the next
+            time = last[frame.key] = max(last.get(frame.key, 0), time)
+        yield frame._replace(time=time)
 
 
 class Stream:
