@@ -28,7 +28,7 @@ static const struct kind kinds[] = {
     {"port", 16, 64},        {"flow", 17, 72},       {"message", 18, 40},
     {"window", 19, 40},      {"flow_total", 20, 96}, {"trigger", 21, 32},
     {"trigger_end", 22, 32}, {"process", 32, 144},   {"communicator", 33, 88},
-    {"queue_pair", 34, 120}, {"call", 35, 64},       {"rank_operation", 48, 136},
+    {"queue_pair", 34, 120}, {"call", 35, 64},       {"rank_operation", 48, 208},
 };
 
 struct field {
@@ -148,6 +148,16 @@ static const struct field fields[] = {
     FIELD(rank_operation, bound_ns, 120, 8),
     FIELD(rank_operation, retransmitted_frames, 128, 4),
     FIELD(rank_operation, marked_frames, 132, 4),
+    FIELD(rank_operation, end_ns, 136, 8),
+    FIELD(rank_operation, held_ns, 144, 8),
+    FIELD(rank_operation, group, 152, 8),
+    FIELD(rank_operation, received_bytes, 160, 8),
+    FIELD(rank_operation, receive_active_ns, 168, 8),
+    FIELD(rank_operation, next, 176, 4),
+    FIELD(rank_operation, previous, 180, 4),
+    FIELD(rank_operation, device, 184, 16),
+    FIELD(rank_operation, algorithm, 200, 1),
+    FIELD(rank_operation, reserved, 201, 7),
     FIELD(heartbeat, at_ns, 8, 8),
     FIELD(heartbeat, flags, 16, 4),
     FIELD(heartbeat, reserved, 20, 4),
