@@ -158,10 +158,13 @@ def check_calls(truth, host):
         call, = found
         if call["operation"] != number or call["flags"] & AFTER_LOSS:
             yield f"{what}: seen as {call['operation']}, flags {call['flags']}"
-        if not operation.called_ns <= call["entered_ns"] <= operation.returned_ns:
-            yield f"{what}: entered at {call['entered_ns']}, not within {operation.called_ns} to {operation.returned_ns}"
-        if operation.enqueued_ns and not call["entered_ns"] <= call["enqueued_ns"] <= operation.enqueued_ns:
-            yield f"{what}: enqueued at {call['enqueued_ns']}, the device had it at {operation.enqueued_ns}"
+        # What the job notes is the call that gives it to the library: of sends and receives their ncclGroupEnd.
+        if not operation.called_ns <= call["enqueued_ns"] <= operation.returned_ns:
+            yield f"{what}: enqueued at {call['enqueued_ns']}, not within {operation.called_ns} to {operation.returned_ns}"
+        if call["entered_ns"] > call["enqueued_ns"] or (not to_peer and call["entered_ns"] != call["enqueued_ns"]):
+            yield f"{what}: entered at {call['entered_ns']}, enqueued at {call['enqueued_ns']}"
+        if operation.enqueued_ns and call["enqueued_ns"] > operation.enqueued_ns:
+            yield f"{what}: enqueued at {call['enqueued_ns']}, but the device had it at {operation.enqueued_ns}"
     yield from (f"{len(extra)} calls seen that the job did not make: {key}" for key, extra in calls.items())
 
 
