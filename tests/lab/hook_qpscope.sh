@@ -2,7 +2,8 @@
 # Hook for run.sh: runs qpscope's three daemons around a job, as they would run on a real host. The host agent is told
 # only where to look for libraries; nothing of the job's truth reaches it.
 #
-# Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, and each daemon's log.
+# Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, host.json (what the host agent
+# says, one record a line), and each daemon's log.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
 # enters a time namespace), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
@@ -22,7 +23,7 @@ qpscope_wait_ready() { # qpscope_wait_ready DAEMON: until it says that it is rea
 qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
     local daemon=$1
     shift
-    "$@" >>"$QPSCOPE_RUN/$daemon.log" 2>&1 &
+    "$@" >>"$QPSCOPE_RUN/$daemon.json" 2>>"$QPSCOPE_RUN/$daemon.log" &
 }
 
 qpscope_start_correlator() {
@@ -43,7 +44,8 @@ qpscope_start_nic() {
 
 qpscope_start_host() {
     qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" --link "ipc://$QPSCOPE_RUN/intake" \
-        --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" $QPSCOPE_HOST_OPTIONS
+        --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" --json \
+        $QPSCOPE_HOST_OPTIONS
 }
 
 # A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
@@ -93,5 +95,5 @@ after_job() {
     for daemon in nic host correlator; do
         qpscope_stop "$daemon"
     done
-    cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db "$LAB_OUT/"
+    cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/host.json "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db "$LAB_OUT/"
 }
