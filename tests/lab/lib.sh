@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What plans and hooks may call, inside the guest. A plan calls job_run; a hook finds LAB_OUT (the job's folder, which
-# comes back), LAB_BUILD (the Meson build folder), LAB_RANKS, LAB_FAR_<r>, LAB_NEAR_<r> (interfaces), LAB_ADDRESS_<r>.
+# What plans and hooks may call, inside the guest.
+# A plan calls job_run NAME [OPTIONS of run.sh] once a job; it may also call in_other_time, lab_nap and lab_say.
+# A hook defines any of before_job NAME (the network is up, no rank runs yet), during_job NAME (in the background, from
+# the ranks' start; ended half a minute after they are done) and after_job NAME (its failure is the job's). They find
+# LAB_OUT (the job's folder, which comes back), LAB_BUILD (the Meson build folder), LAB_RANKS, and for each rank r
+# LAB_FAR_<r>, LAB_NEAR_<r> (interfaces) and LAB_ADDRESS_<r>. lab_dir/meet/ready.<r>: rank r has its communicators.
 
 LAB_BUILD=$lab_build
 
@@ -34,16 +38,25 @@ hooks_call() { # FUNCTION JOB
     done
 }
 
-# foreign_traffic A B: an ib_write_bw from rank A's device to rank B's, which are no part of the job; returns when it
-# is over. Its own output, with the QPNs, is foreign-server.log and foreign-client.log.
+# Ranks have their communicators and begin to train.
+job_await_ready() {
+    local r
+    for ((r = 0; r < job_ranks; r++)); do
+        until [ -e "$lab_dir/meet/ready.$r" ] || ((SECONDS >= job_deadline)); do lab_nap 0.1; done
+    done
+}
+
+# foreign_traffic A B [COUNT]: an ib_write_bw of COUNT times 64 KiB from rank A's device to rank B's, which are no part
+# of the job; returns when it is over. Its own output, with the QPNs, is foreign-server.log and foreign-client.log.
 foreign_traffic() {
-    local address=LAB_ADDRESS_$2 count=${3:-300} server
-    ib_write_bw -d "rxe$2" -x 1 -s 65536 -n "$count" -u 20 -p 18515 --report_gbits > "$LAB_OUT/foreign-server.log" 2>&1 &
+    local address=LAB_ADDRESS_$2 options=(-x 1 -s 65536 -n "${3:-300}" -u 20 -p 18515) server
+    ib_write_bw -d "rxe$2" "${options[@]}" > "$LAB_OUT/foreign-server.log" 2>&1 &
     server=$!
     lab_nap 1
-    ib_write_bw -d "rxe$1" -x 1 -s 65536 -n "$count" -u 20 -p 18515 --report_gbits "${!address}" \
-        > "$LAB_OUT/foreign-client.log" 2>&1 || lab_say "foreign traffic failed: see foreign-client.log"
+    # Its exit status says little here: it fails when it cannot tell the emulated CPU's frequency.
+    ib_write_bw -d "rxe$1" "${options[@]}" "${!address}" > "$LAB_OUT/foreign-client.log" 2>&1
     wait "$server"
+    grep -q 'remote address' "$LAB_OUT/foreign-client.log" || lab_say "foreign traffic failed: see foreign-client.log"
 }
 
 job_defaults() {
@@ -95,11 +108,13 @@ job_environment() {
 # RCCL believes in GPU-direct when it finds this file.
 gdr_enable() {
     export NCCL_NET_GDR_LEVEL=SYS
-    [ ! -e /sys/kernel/mm/memory_peers/amdkfd/version ] || return 0
-    mount -t tmpfs tmpfs /sys/kernel/mm
-    mkdir -p /sys/kernel/mm/memory_peers/amdkfd
-    echo 1 > /sys/kernel/mm/memory_peers/amdkfd/version
-    mount --bind /sys/kernel/mm "$lab_job_tree/sys/kernel/mm"
+    mount -t tmpfs tmpfs "$lab_job_tree/sys/kernel/mm"
+    mkdir -p "$lab_job_tree/sys/kernel/mm/memory_peers/amdkfd"
+    echo 1 > "$lab_job_tree/sys/kernel/mm/memory_peers/amdkfd/version"
+}
+
+gdr_disable() {
+    [ -z "$job_gdr" ] || umount "$lab_job_tree/sys/kernel/mm"
 }
 
 job_library_place() {
@@ -166,6 +181,22 @@ job_await_done() {
     done
 }
 
+foreign_start() {
+    [ -n "$job_foreign" ] || return 0
+    job_await_ready
+    foreign_traffic "${job_foreign%,*}" "${job_foreign#*,}"
+}
+
+# What runs beside the job gets half a minute more than it.
+background_end() { # PID...
+    local deadline=$((SECONDS + 30)) pid
+    for pid; do
+        while kill -0 "$pid" 2> /dev/null && ((SECONDS < deadline)); do lab_nap 0.1; done
+        kill "$pid" 2> /dev/null
+        wait "$pid"
+    done
+}
+
 job_processes() {
     local r=0 begun
     begun=$(lab_uptime)
@@ -220,12 +251,14 @@ job_run() {
     job_deadline=$((SECONDS + job_limit_s))
     hooks_call during_job "$job_name" &
     during_pid=$!
-    if [ -n "$job_foreign" ]; then foreign_traffic "${job_foreign%,*}" "${job_foreign#*,}" & foreign_pid=$!; fi
+    foreign_start &
+    foreign_pid=$!
     job_processes
-    wait "$during_pid" ${foreign_pid:+"$foreign_pid"}
+    background_end "$during_pid" "$foreign_pid"
     kill "$tc_pid"
     exec {tc_fd}>&-
     ((job_rank >= job_ranks)) || [ "$job_fault" != link ] || tc qdisc del dev "ve$job_rank" root
+    gdr_disable
     captures_stop
     hooks_call after_job "$job_name" || job_failed=1
     [ -z "$job_failed" ] || lab_failures=$((lab_failures + 1))

@@ -18,7 +18,7 @@ network_addresses() { # RANKS SEED
         numbers[r]=${numbers[other]} numbers[other]=$kept
     done
     for ((r = 0; r < ranks; r++)); do
-        declare -g "LAB_ADDRESS_$r=10.0.0.${numbers[r]}" "LAB_FAR_$r=fa$r" "LAB_NEAR_$r=ve$r"
+        declare -gx "LAB_ADDRESS_$r=10.0.0.${numbers[r]}" "LAB_FAR_$r=fa$r" "LAB_NEAR_$r=ve$r"
         printf -v "lab_mac_$r" '02:00:00:00:00:%02x' "${numbers[r]}"
     done
 }
@@ -50,8 +50,11 @@ network_links() { # commands for ip -batch
 }
 
 # All addresses are local to one kernel: without these it would drop the frames as martians, or answer for others.
+# Receive steering keeps the frames of a connection in order when its sender moves to another CPU; else, on a busy
+# machine, some overtake others, and are sent again.
 network_sysctls() {
-    local conf
+    local conf queue
+    for queue in /sys/class/net/{ve,fa}[0-9]*/queues/rx-0/rps_cpus; do echo 3 > "$queue"; done
     for conf in /proc/sys/net/ipv4/conf/*; do
         echo 1 > "$conf/accept_local"
         echo 0 > "$conf/rp_filter"

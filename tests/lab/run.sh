@@ -39,8 +39,12 @@ Exit status: 0 all jobs ended well, 1 not, 2 usage.
 USAGE
 }
 
-wants() {
-    [ -n "${2:-}" ] || lab_die "$1 wants a value" "run.sh --help lists the options" 2
+valued=' --out --build --plan --hook --timeout --name --ranks --steps --fault --rank --delay --first-step --seed --channels --qps
+    --algorithm --protocol --library-name --foreign --train '
+
+option_check() { # OPTION [VALUE]
+    [[ $valued =~ [[:space:]]$1[[:space:]] ]] || lab_die "unknown option $1" "run.sh --help lists the options" 2
+    [ $# = 2 ] || lab_die "$1 wants a value" "run.sh --help lists the options" 2
 }
 
 out='' build=$(realpath -m "$here/../../build") plan='' timeout_s=600 is_here='' hooks=() options=() name=job
@@ -50,7 +54,7 @@ while [ $# -gt 0 ]; do
     --here) is_here=1 && shift && continue ;;
     --two-in-one | --gdr | --no-tracer | --pcap) options+=("$1") && shift && continue ;;
     esac
-    wants "$1" "${2:-}"
+    option_check "${@:1:2}"
     case $1 in
     --out) out=$2 ;;
     --build) build=$2 ;;
@@ -58,9 +62,7 @@ while [ $# -gt 0 ]; do
     --hook) hooks+=("$(realpath "$2")") ;;
     --timeout) timeout_s=$2 ;;
     --name) name=$2 ;;
-    --ranks | --steps | --fault | --rank | --delay | --first-step | --seed | --channels | --qps | --algorithm | --protocol | \
-        --library-name | --foreign | --train) options+=("$1" "$2") ;;
-    *) lab_die "unknown option $1" "run.sh --help lists the options" 2 ;;
+    *) options+=("$1" "$2") ;;
     esac
     shift 2
 done

@@ -217,6 +217,13 @@ class Truth:
         near = min(self.clocks, key=lambda clock: abs(clock[0] - monotonic_ns))
         return near[1] + monotonic_ns - near[0]
 
+    def fault_cost_ns(self):
+        """How much longer the faulty steps took than those before them (the first aside): difference of the medians."""
+        first = int(self.options["first_step"])
+        before = [step.duration_ns for step in self.steps if 0 < step.step < first]
+        faulty = [step.duration_ns for step in self.steps if step.step >= first]
+        return statistics.median(faulty) - statistics.median(before) if before and faulty else None
+
     def kernel_queues(self):
         """(device, lqpn) -> (rqpn, state) as `rdma resource show qp` gave them while the communicators were there."""
         pattern = re.compile(r"link (\S+)/1 lqpn (\d+) (?:rqpn (\d+) )?type RC state (\S+)")
@@ -343,6 +350,13 @@ def summary(truth):
             f"{name} {statistics.median(part) / 1e6:.1f} ms" for name, part in (("steps", before), ("faulty steps", after)) if part
         )
         yield f"rank {rank}: first step {steps[0] / 1e6:.1f} ms, median of the other {text}"
+    if truth.faults:
+        fault = truth.faults[0]
+        rate = f", {fault.rate_bit_s / 1e6:.1f} Mbit/s" if fault.rate_bit_s else ""
+        yield (
+            f"fault {fault.fault}, rank {fault.rank}, steps {fault.step} on, {fault.delay_ns / 1e6:.0f} ms{rate}: "
+            f"cost {truth.fault_cost_ns() / 1e6:.1f} ms a step"
+        )
     loss = [f"{name} {value}" for name, value in counters_grown(truth.folder) if value]
     yield "retransmissions and errors: " + (", ".join(loss) or "none")
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { BUSY_PERCENT = 83 };
 enum { WIRE_PERCENT = 103 }; /* frames of 4096 bytes of payload with their headers */
 
 static bool fault_acts(const struct fault *fault, int64_t step)
@@ -42,7 +43,7 @@ static void fault_note(const struct fault *fault, int64_t step, uint64_t rate_bi
 static uint64_t link_rate_bit_s(const struct fault *fault)
 {
     uint64_t usual_ns = fault->quiet_steps ? fault->quiet_ns / fault->quiet_steps : 300000000;
-    uint64_t allowed_ns = usual_ns + (uint64_t)fault->job->fault_delay_ms * 1000000;
+    uint64_t allowed_ns = usual_ns * BUSY_PERCENT / 100 + (uint64_t)fault->job->fault_delay_ms * 1000000;
 
     return fault->sent_bytes * 8 * WIRE_PERCENT / 100 * 1000000 / (allowed_ns / 1000);
 }

@@ -48,12 +48,19 @@ void meet_read(const struct job *job, const char *name, void *bytes, size_t leng
     fclose(file);
 }
 
-void meet_all(const struct job *job, const char *name, int world_rank)
+void meet_mark(const struct job *job, const char *name, int world_rank)
 {
     char mark[64];
 
     snprintf(mark, sizeof mark, "%s.%d", name, world_rank);
     meet_publish(job, mark, "", 0);
+}
+
+void meet_all(const struct job *job, const char *name, int world_rank)
+{
+    char mark[64];
+
+    meet_mark(job, name, world_rank);
     for (int rank = 0; rank < job->ranks; rank++) {
         snprintf(mark, sizeof mark, "%s.%d", name, rank);
         meet_await(job, mark);

@@ -12,6 +12,9 @@ void meet_publish(const struct job *job, const char *name, const void *bytes, si
 /* Waits for a file and reads it; it must have exactly this length. */
 void meet_read(const struct job *job, const char *name, void *bytes, size_t length_bytes);
 
+/* Leaves this rank's mark, an empty file `name`.`world_rank`. */
+void meet_mark(const struct job *job, const char *name, int world_rank);
+
 /* Leaves this rank's mark and waits for those of all ranks. */
 void meet_all(const struct job *job, const char *name, int world_rank);
 

@@ -95,6 +95,7 @@ static void *trainer_run(void *argument)
     trainer->fault.sent_bytes = pattern_sent_bytes(trainer->pattern);
     fprintf(stderr, "train: rank %d ready after %.3f s, sends %lu bytes a step\n", trainer->world_rank,
             (double)(truth_now_ns() - begun_ns) / 1e9, trainer->fault.sent_bytes);
+    meet_mark(job, "ready", trainer->world_rank);
     for (int64_t step = 0; step < job->steps; step++)
         step_run(trainer, step);
     /* A communicator's threads end with it, even while a neighbour still needs its last bytes: so all wait for all. */
