@@ -2,6 +2,7 @@
 /* qpscope export: the store as a file that other programs read. */
 #include "cli/report.h"
 #include "cli/subcommand.h"
+#include "cli/text.h"
 #include "cli/trace.h"
 #include "wire/log.h"
 
@@ -72,10 +73,14 @@ static int64_t count_of(const struct trace_counts *counts, size_t index)
     return *(const int64_t *)((const char *)counts + counts_shown[index].offset);
 }
 
+#define VIEWER_BYTES 400000000 /* the browser holds about 2 GB, which is 2 to 4 times the file */
+
 /* On standard error when the trace itself went to standard output. */
 static void print_counts(struct report *report, const struct trace_counts *counts, const char *path)
 {
     bool is_stdout = strcmp(path, "-") == 0;
+    struct stat status;
+    char size[TEXT_NUMBER_BYTES];
     for (size_t i = 0; i < COUNT(counts_shown); i++) {
         if (report->as_json) {
             json_integer(&report->json, counts_shown[i].key, count_of(counts, i));
@@ -85,6 +90,10 @@ static void print_counts(struct report *report, const struct trace_counts *count
     }
     if (!report->as_json && !is_stdout) {
         printf("open %s at https://ui.perfetto.dev\n", path);
+    }
+    if (!is_stdout && stat(path, &status) == 0 && status.st_size > VIEWER_BYTES) {
+        log_warning("%s has %s: the viewer may not hold it; take fewer steps with --step", path,
+                    text_bytes(size, status.st_size));
     }
 }
 

@@ -64,7 +64,8 @@ static const struct column operation_columns[] = {
 static const struct listing operations = {
     "operations",
     "WITH latest AS (SELECT operation, rank, late_ns, row_number() OVER (PARTITION BY operation ORDER BY late_ns DESC, "
-    "rank) AS n FROM rank_operation WHERE late_ns IS NOT NULL) "
+    "rank) AS n FROM rank_operation WHERE late_ns IS NOT NULL AND operation IN (SELECT id FROM operation WHERE step = "
+    "?1)) "
     "SELECT CASE WHEN o.place < length('" CHART_SYMBOLS "') THEN substr('" CHART_SYMBOLS
     "', o.place + 1, 1) ELSE '*' END, o.place, o.id, o.kind, o.communicator, o.buffer_bytes, "
     "o.start_ns - step.start_ns, o.last_arrival_ns - step.start_ns, o.end_ns - step.start_ns, latest.rank, "

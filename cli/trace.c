@@ -120,8 +120,9 @@ static const char *const step_notes[] = {"step", "duration_ns", "bound_ns", "ope
     "SELECT start_ns, max(end_ns, start_ns), 'step ' || id, id, duration_ns, bound_ns, operations, incomplete, "       \
     "partial FROM step WHERE ?1 IS NULL OR id BETWEEN ?1 AND ?2 ORDER BY start_ns, id"
 
+/* A slice from columns `first` (begin, end, name); within it another one from `inner_ns` on, unless that is NULL. */
 static bool put_slice(struct trace *trace, struct lanes *lanes, const struct store_query *row, size_t first,
-                      const struct perfetto_note *notes, size_t notes_count)
+                      const struct store_value *inner_ns, const struct perfetto_note *notes, size_t notes_count)
 {
     int64_t begin_ns = store_query_value(row, first).integer;
     int64_t end_ns = store_query_value(row, first + 1).integer;
@@ -130,6 +131,10 @@ static bool put_slice(struct trace *trace, struct lanes *lanes, const struct sto
         return false;
     }
     perfetto_slice_begin(trace->perfetto, track, begin_ns, store_query_value(row, first + 2).text, notes, notes_count);
+    if (inner_ns->kind == STORE_INTEGER && inner_ns->integer >= begin_ns && inner_ns->integer <= end_ns) {
+        perfetto_slice_begin(trace->perfetto, track, inner_ns->integer, "moving data", NULL, 0);
+        perfetto_slice_end(trace->perfetto, track, end_ns);
+    }
     perfetto_slice_end(trace->perfetto, track, end_ns);
     return true;
 }
@@ -138,7 +143,8 @@ static void put_step(struct trace *trace, const struct store_query *row, void *c
 {
     struct perfetto_note notes[NOTES_MAX];
     size_t count = notes_of(row, 3, step_notes, sizeof(step_notes) / sizeof(step_notes[0]), notes);
-    trace->counts->steps += put_slice(trace, context, row, 0, notes, count);
+    static const struct store_value none = {.kind = STORE_NULL};
+    trace->counts->steps += put_slice(trace, context, row, 0, &none, notes, count);
 }
 
 static void put_rank(struct trace *trace, const struct store_query *row, void *context)
@@ -170,12 +176,14 @@ enum slice_column {
     SLICE_BEGIN,
     SLICE_END,
     SLICE_NAME,
+    SLICE_ARRIVAL,
     SLICE_NOTES,
 };
 
 #define SLICES                                                                                                         \
     "SELECT r.rank, o.communicator, coalesce(r.enqueued_ns, r.first_data_ns) AS begin_ns, "                            \
-    "max(r.end_ns, coalesce(r.enqueued_ns, r.first_data_ns)), o.kind || ' ' || o.sequence, o.id, r.id, o.step, "       \
+    "max(r.end_ns, coalesce(r.enqueued_ns, r.first_data_ns)), o.kind || ' ' || o.sequence, r.arrival_ns, o.id, r.id, " \
+    "o.step, "                                                                                                         \
     "o.place, o.buffer_bytes, r.observed_bytes, r.expected_bytes, o.algorithm, r.status, r.late_ns, r.arrival_of, "    \
     "r.arrival_ns, r.host_ready_ns, r.gpu_ready_ns, r.first_data_ns, r.last_data_ns, r.active_ns, "                    \
     "r.retransmitted_frames, r.marked_frames FROM rank_operation AS r JOIN operation AS o ON o.id = r.operation "      \
@@ -197,7 +205,8 @@ static void put_operation(struct trace *trace, const struct store_query *row, vo
     size_t count = notes_of(row, SLICE_NOTES, slice_notes, sizeof(slice_notes) / sizeof(slice_notes[0]), notes);
     bool known = store_query_value(row, SLICE_BEGIN).kind == STORE_INTEGER &&
                  store_query_value(row, SLICE_END).kind == STORE_INTEGER;
-    bool put = known && put_slice(trace, lanes, row, SLICE_BEGIN, notes, count);
+    struct store_value arrival = store_query_value(row, SLICE_ARRIVAL);
+    bool put = known && put_slice(trace, lanes, row, SLICE_BEGIN, &arrival, notes, count);
     trace->counts->slices += put;
     trace->counts->left_out += !put;
 }

@@ -214,7 +214,10 @@ def a_perfetto_trace_equals_the_rows():
     trace, different = perfetto_check.check(path, STORE)
     equal(different, [])
     # 3 steps; 3 times 4 + 2 + 2 + 4 operations of ranks, of which the one without an end is left out
-    equal((len(trace.slices), len(trace.instants), len(trace.counters)), (3 + 36 - 1, 1, 2))
+    # and within each of them the time from its arrival on
+    equal((len(trace.slices), len(trace.instants), len(trace.counters)), (3 + 2 * (36 - 1), 1, 2))
+    late = [piece for piece in trace.slices if piece.name == "moving data" and piece.path[0] == "rank 2"]
+    assert 1000100000000 + 63_300_000 in [piece.begin for piece in late], late
     for line in ("3 steps", "35 operations of ranks", "1 more left out", "1 verdicts", "2 flows"):
         assert line in shown, (line, shown)
     lanes = [track for track in trace.tracks if trace.path(track) == ("rank 0", "communicator 1")]
@@ -234,7 +237,7 @@ def a_perfetto_trace_of_some_steps_equals_their_rows():
         document = as_json("export", "perfetto", "-o", path, "--step", argument)
         trace, different = perfetto_check.check(path, STORE, steps)
         equal(different, [])
-        equal(document["slices"] + document["steps"], len(trace.slices))
+        equal(2 * document["slices"] + document["steps"], len(trace.slices))
         equal(document["counter_values"], sum(map(len, trace.counters.values())))
     to_stdout = subprocess.run([COMMAND, "export", "perfetto", "-o", "-", "-n", "1..2", "-s", STORE], capture_output=True,
                                timeout=60, check=True)
@@ -260,6 +263,38 @@ def the_perfetto_check_notices_what_differs():
         database.close()
         _, different = perfetto_check.check(path, other)
         assert different, f"not noticed: {change}"
+
+
+@test
+def the_perfetto_check_notices_what_a_viewer_would_drop():
+    def field(number, value):
+        if isinstance(value, bytes):
+            return field_tag(number, 2) + varint(len(value)) + value
+        return field_tag(number, 0) + varint(value)
+
+    def field_tag(number, kind):
+        return varint(number << 3 | kind)
+
+    def varint(value):
+        return (bytes([value & 0x7F | 0x80]) + varint(value >> 7)) if value > 0x7F else bytes([value])
+
+    def event(time, kind):
+        name = field(23, b"x") if kind == 1 else b""
+        return field(1, field(10, 1) + field(8, time) + field(58, 3) + field(11, field(9, kind) + field(11, 5) + name))
+
+    track = field(1, field(10, 1) + field(13, 1) + field(60, field(1, 5) + field(2, b"t")))
+    path = os.path.join(HERE, "made.pftrace")
+    for events, fault in (([(10, 1), (20, 2), (20, 1), (30, 2)], None), ([(10, 1), (12, 1), (20, 2), (20, 2)], None),
+                          ([(10, 1), (20, 2), (19, 1), (30, 2)], "overlap"), ([(10, 1)], "do not end"),
+                          ([(10, 1), (12, 1), (22, 2), (20, 2)], "before one within it"), ([(10, 1), (9, 2)], "before it begins")):
+        with open(path, "wb") as file:
+            file.write(track + b"".join(event(*one) for one in events))
+        try:
+            perfetto_check.Trace(path)
+            found = None
+        except ValueError as error:
+            found = str(error)
+        assert (found is None) == (fault is None) and (fault or "") in (found or ""), (events, fault, found)
 
 
 @test

@@ -80,7 +80,7 @@ class Trace:
     def __init__(self, path):
         self.tracks, self.clocks, self.slices, self.instants = {}, {}, [], []
         self.counters = collections.defaultdict(list)
-        self.open = {}
+        self.open = collections.defaultdict(list)
         self.spans = collections.defaultdict(list)
         with open(path, "rb") as file:
             data = file.read()
@@ -88,8 +88,8 @@ class Trace:
             if number != PACKET:
                 raise ValueError(f"field {number} is no packet")
             self.take(message(packet), count == 0)
-        if self.open:
-            raise ValueError(f"{len(self.open)} slices do not end")
+        if any(self.open.values()):
+            raise ValueError("slices do not end")
         for identity, spans in self.spans.items():
             spans.sort()
             if any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:])):
@@ -135,14 +135,17 @@ class Trace:
             raise ValueError("a counter's value on a track of slices, or the reverse")
         notes = {note[10][0].decode(): note_value(note) for note in map(message, event[4])}
         if kind == SLICE_BEGIN:
-            if identity in self.open:
-                raise ValueError(f"a slice within a slice on track {self.path(identity)}")
-            self.open[identity] = (time, event[23][0].decode(), notes)
+            if self.open[identity] and time < self.open[identity][-1][0]:
+                raise ValueError(f"a slice begins before the one around it on track {self.path(identity)}")
+            self.open[identity].append((time, event[23][0].decode(), notes, []))
         elif kind == SLICE_END:
-            begin, name, notes = self.open.pop(identity)
-            if time < begin:
-                raise ValueError(f"slice {name} ends before it begins")
-            self.spans[identity].append((begin, time))
+            begin, name, notes, inner = self.open[identity].pop()
+            if time < max([begin, *inner]):
+                raise ValueError(f"slice {name} ends before it begins, or before one within it")
+            if self.open[identity]:
+                self.open[identity][-1][3].append(time)
+            else:
+                self.spans[identity].append((begin, time))
             self.slices.append(Slice(self.path(identity), begin, time, name, notes))
         elif kind == INSTANT:
             self.instants.append(Slice(self.path(identity), time, time, event[23][0].decode(), notes))
@@ -195,6 +198,9 @@ class Store:
             rank = "rank unknown" if row["rank"] is None else f"rank {row['rank']}"
             yield Slice((rank, f"communicator {operation['communicator']}"), begin, max(begin, row["end_ns"]),
                         f"{operation['kind']} {operation['sequence']}", notes | {"rank_operation": row["id"]})
+            if row["arrival_ns"] is not None and begin <= row["arrival_ns"] <= max(begin, row["end_ns"]):
+                yield Slice((rank, f"communicator {operation['communicator']}"), row["arrival_ns"],
+                            max(begin, row["end_ns"]), "moving data", {})
 
     def verdict_instants(self):
         for row in self.rows("SELECT * FROM verdict"):
