@@ -143,6 +143,12 @@ static int attach_place(struct probe *probe, uint64_t library, const char *path,
     return link == NULL ? -errno : keep_link(probe, link);
 }
 
+static void report_place(const struct probe_spec *spec, int error)
+{
+    log_warning("cannot set the probe at the %s of %s: %s; not known: %s", spec->at_return ? "return" : "entry",
+                spec->symbol, strerror(-error), spec->reads);
+}
+
 size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
 {
     size_t attached = 0;
@@ -153,7 +159,7 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
         if (error == 0)
             attached++;
         else
-            log_warning("cannot set the probe at %s: %s", probe_specs[places->places[i].spec].symbol, strerror(-error));
+            report_place(&probe_specs[places->places[i].spec], error);
     }
     return attached;
 }

@@ -17,10 +17,10 @@ LATE, GROUPED, AFTER_LOSS, FLUSH, FOREIGN = 1, 1, 2, 1, 2
 class Host:
     """A running qpscope-host; its records by kind, its diagnostics as lines."""
 
-    def __init__(self, binary, *options):
+    def __init__(self, binary, *options, prefix=()):
         self.log = []
         self.lines = []
-        self.process = subprocess.Popen([binary, "--json", "--verbose", *options], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*prefix, binary, "--json", "--verbose", *options], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, bufsize=1)
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stderr, self.log), (self.process.stdout, self.lines))]
@@ -43,9 +43,15 @@ class Host:
             time.sleep(0.005)
         raise AssertionError(f"qpscope-host never said '{pattern}':\n" + "".join(self.log))
 
+    def _children(self):
+        """Where the daemon is the child of a prefix."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+
     def stop(self):
         time.sleep(0.15)  # events that wait are taken every 50 ms
-        self.process.send_signal(signal.SIGTERM)
+        for pid in self._children() or [self.process.pid]:
+            os.kill(pid, signal.SIGTERM)
         code = self.process.wait(timeout=60)
         for reader in self.readers:
             reader.join()

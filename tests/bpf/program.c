@@ -3,7 +3,7 @@
  * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
  * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
  *
- *   program LIBRARY full|short|hang|burst [COUNT]
+ *   program LIBRARY full|short|hang|burst|late [COUNT]
  *
  * After loading the library it prints {"loaded":PID} and, with PROGRAM_WAIT set, waits for a line on stdin.
  */
@@ -293,9 +293,21 @@ int main(int argc, char **argv)
     comm_t comm;
     lib.ncclCommInitRank(&comm, 2, id, 1);
     tell("init_rank", comm, &id, 2, 1);
+    if (strcmp(argv[2], "late") == 0) { /* what came before is over when the daemon starts */
+        printf("{\"made\":1}\n");
+        fflush(stdout);
+        if (getchar() == EOF)
+            return 3;
+        lib.standin_connect(comm, 1);
+        make_foreign(NULL);
+    }
     const long count = argc > 3 ? atol(argv[3]) : 0;
     for (long i = 0; i < count; i++)
         lib.ncclAllReduce(&id, &id, (size_t)i, 7, 0, comm, NULL);
+    if (strcmp(argv[2], "late") == 0) {
+        lib.standin_connect(comm, 1);
+        tell("init_rank", comm, &id, 2, 1);
+    }
     printf("{\"done\":%d}\n", getpid());
     fflush(stdout);
     if (strcmp(argv[2], "hang") == 0)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """qpscope-host beside programs on a stand-in library, as TAP: test_host.py BUILD. Exit 77 where no probe can be set."""
 import os
+import re
 import subprocess
 import sys
 import time
@@ -151,6 +152,53 @@ def killed(tree):
     return "communicator and 2 queue pairs ended with it"
 
 
+def late(tree):
+    """The daemon comes when a communicator and its queue pairs are there: known as late, and nothing wrong is claimed."""
+    program = tree.start("late", "10")
+    program.wait_for("made")
+    host = Host(HOST)
+    program.go()
+    program.finish()
+    records = host.stop()
+    communicator, = records.communicators_of(program.pid)
+    assert communicator["flags"] == LATE and (communicator["rank"], communicator["identity"]) == (-1, None), communicator
+    assert communicator["pointer"] == program.all("creator")[0]["communicator"] and communicator["destroyed_ns"] > 0
+    assert len(records.calls) == 10 and all(c["flags"] == AFTER_LOSS for c in records.calls)
+    assert [c["sequence"] for c in records.calls] == list(range(10))
+    queue_pairs = records.queue_pairs_of(program.pid)
+    later = set(program.all("creator")[-1]["qpns"][2:]) | {line["foreign"] for line in program.all("foreign")}
+    assert set(queue_pairs) == later and len(later) == 4, queue_pairs
+    assert all(q["communicator"] == 0 and q["flags"] == 0 for q in queue_pairs.values()), queue_pairs
+    assert records.counters["communicators_late_total"] == 1
+    return "communicator known as late, 4 queue pairs without an owner, 10 calls marked"
+
+
+def other_time(tree):
+    """In a time namespace 7 s ahead the records keep the probes' clock, which is the job's."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
+                prefix=("unshare", "--time", "--fork", "--monotonic", "7", "--boottime", "7"))
+    program = tree.start("full").finish()
+    records = host.stop()
+    offset_ns, bound_ns = map(int, re.search(r"clock is (-?\d+) ns from this process's, within (\d+) ns",
+                                             "".join(host.log)).groups())
+    assert abs(offset_ns + 7_000_000_000) <= bound_ns + 1000 < 100_000, (offset_ns, bound_ns)
+    return f"{check_everything(records, program, tree)}; offset {offset_ns} ns, bound {bound_ns} ns"
+
+
+def missing_rights(tree):
+    """Each right that is missing is named, with what it is for; exit code 1."""
+    del tree
+    command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", HOST]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert result.returncode == 1 and result.stdout == "", result
+    for name in ("CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"):
+        assert re.search(f"^qpscope-host: error: missing {name}, to ", result.stderr, re.MULTILINE), result.stderr
+    wrong = subprocess.run([HOST, "--library", "/etc/passwd"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 1 and "/etc/passwd" in wrong.stderr and "ncclCommInitRank" in wrong.stderr, wrong
+    assert subprocess.run([HOST, "--nonsense"], capture_output=True).returncode == 2
+    return "3 rights named"
+
+
 def resident_kib(pid):
     with open(f"/proc/{pid}/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
@@ -183,7 +231,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, lost_events, calls_after_loss,
-         killed, short_lived]
+         late, other_time, missing_rights, killed, short_lived]
 
 
 def main():
