@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/window.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WINDOW_NS 8000
+#define MEMORY    (400u * 1024u) /* six blocks */
+
+struct fixture {
+    struct tallies tallies;
+    struct window_ring *ring;
+};
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+
+    *state = fixture;
+    return fixture == NULL ? -1 : window_ring_create(&fixture->ring, WINDOW_NS, MEMORY, &fixture->tallies);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+
+    window_ring_destroy(&fixture->ring);
+    free(fixture);
+    return 0;
+}
+
+static void note(struct fixture *fixture, struct window *window, uint32_t flow, uint64_t at_ns, uint32_t payload_bytes)
+{
+    const struct window_frame frame = {
+        .at_ns = at_ns, .wire_bytes = payload_bytes + 58, .payload_bytes = payload_bytes};
+
+    window_note(fixture->ring, window, flow, &frame);
+}
+
+/* All records of an interval, at most `capacity`. */
+static size_t read_back(struct fixture *fixture, uint64_t from_ns, uint64_t to_ns, uint32_t flow,
+                        struct record_window *records, size_t capacity)
+{
+    struct window_walk walk;
+    size_t count = 0;
+    bool done = false;
+
+    window_walk_begin(fixture->ring, &walk, from_ns, to_ns, flow);
+    while (!done && count < capacity)
+        count += window_walk_next(fixture->ring, &walk, records + count, capacity - count, 100, &done);
+    assert_true(done);
+    return count;
+}
+
+static void test_counts_of_a_window(void **state)
+{
+    struct fixture *fixture = *state;
+    struct window window = {0};
+    struct record_window records[8];
+
+    note(fixture, &window, 7, 80000, 4096);
+    note(fixture, &window, 7, 83000, 4096);
+    note(fixture, &window, 7, 87999, 100);
+    note(fixture, &window, 7, 88000, 1);
+    window_close(fixture->ring, &window, 7);
+    assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 8), 2);
+    assert_int_equal(records[0].header.source, 7);
+    assert_int_equal(records[0].index, 10);
+    assert_int_equal(records[0].frames, 3);
+    assert_int_equal(records[0].payload_bytes, 8292);
+    assert_int_equal(records[0].wire_bytes, 8292 + 3 * 58);
+    assert_int_equal(records[0].first_offset_ns, 0);
+    assert_int_equal(records[0].last_offset_ns, 7999);
+    assert_int_equal(records[1].index, 11);
+    assert_int_equal(records[1].frames, 1);
+    assert_int_equal(fixture->tallies.values[TALLY_WINDOWS], 2);
+}
+
+static void test_an_interval_and_a_flow(void **state)
+{
+    struct fixture *fixture = *state;
+    struct window windows[3] = {{0}};
+    struct record_window records[64];
+
+    for (uint64_t index = 0; index < 20; index++) {
+        for (uint32_t flow = 1; flow <= 3; flow++)
+            note(fixture, &windows[flow - 1], flow, index * WINDOW_NS + flow, 64);
+    }
+    for (uint32_t flow = 1; flow <= 3; flow++)
+        window_close(fixture->ring, &windows[flow - 1], flow);
+    assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 64), 60);
+    assert_int_equal(read_back(fixture, 5 * WINDOW_NS, 9 * WINDOW_NS, 2, records, 64), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(records[i].index, 5 + i);
+        assert_int_equal(records[i].header.source, 2);
+    }
+    /* Half-open: a window that the interval only touches at its end is not in it, one that it cuts is. */
+    assert_int_equal(read_back(fixture, 5 * WINDOW_NS + 1, 6 * WINDOW_NS + 1, 2, records, 64), 2);
+}
+
+/* Values too large for the short form come back whole; so does a window that is much older than its neighbours. */
+static void test_large_values(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct window large = {.index = 3000000000000u,
+                                 .first_offset_ns = 999998,
+                                 .last_offset_ns = 999999,
+                                 .frames = 4000000000u,
+                                 .wire_bytes = 4100000000u,
+                                 .payload_bytes = 4050000000u,
+                                 .retransmitted_frames = 65535,
+                                 .marked_frames = 65534,
+                                 .open = true};
+    const struct window old = {.index = 2, .frames = 1, .wire_bytes = 58, .open = true};
+    struct window first = large, second = old;
+    struct record_window records[4];
+
+    window_close(fixture->ring, &first, WINDOW_FLOW_MAX);
+    window_close(fixture->ring, &second, 1);
+    assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 4), 2);
+    assert_int_equal(records[0].header.source, WINDOW_FLOW_MAX);
+    assert_true(records[0].index == large.index);
+    assert_int_equal(records[0].first_offset_ns, large.first_offset_ns);
+    assert_int_equal(records[0].last_offset_ns, large.last_offset_ns);
+    assert_true(records[0].frames == large.frames && records[0].wire_bytes == large.wire_bytes);
+    assert_true(records[0].payload_bytes == large.payload_bytes);
+    assert_int_equal(records[0].retransmitted_frames, large.retransmitted_frames);
+    assert_int_equal(records[0].marked_frames, large.marked_frames);
+    assert_int_equal(records[1].index, 2);
+    assert_int_equal(records[1].frames, 1);
+}
+
+static void test_the_oldest_is_given_up(void **state)
+{
+    struct fixture *fixture = *state;
+    static struct record_window records[70000];
+    const uint64_t stored = 60000, first = 1000;
+    struct window window = {0};
+
+    for (uint64_t i = 0; i < stored; i++)
+        note(fixture, &window, 1, (first + i) * WINDOW_NS, 4096);
+    window_close(fixture->ring, &window, 1);
+    uint64_t overwritten = fixture->tallies.values[TALLY_WINDOWS_OVERWRITTEN];
+    size_t count = read_back(fixture, 0, UINT64_MAX, 0, records, 70000);
+    assert_true(overwritten > 0);
+    assert_int_equal(fixture->tallies.values[TALLY_WINDOWS], stored);
+    assert_int_equal(count + overwritten, stored);
+    assert_true(window_ring_held_from(fixture->ring) == first + overwritten);
+    for (size_t i = 0; i < count; i++)
+        assert_true(records[i].index == first + overwritten + i);
+    assert_true(count * 16 <= MEMORY && count * 20 > MEMORY / 2);
+}
+
+/* A walk that is overtaken by the writer goes on with what is still there. */
+static void test_a_walk_is_overtaken(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_window records[16];
+    struct window window = {0};
+    struct window_walk walk;
+    uint64_t index = 0, last = 0;
+    bool done = false;
+
+    for (; index < 20000; index++)
+        note(fixture, &window, 1, index * WINDOW_NS, 1);
+    window_walk_begin(fixture->ring, &walk, 0, UINT64_MAX, 0);
+    assert_int_equal(window_walk_next(fixture->ring, &walk, records, 16, 16, &done), 16);
+    for (; index < 40000; index++)
+        note(fixture, &window, 1, index * WINDOW_NS, 1);
+    while (!done) {
+        size_t count = window_walk_next(fixture->ring, &walk, records, 16, 16, &done);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(records[i].index > last);
+            assert_true(records[i].index < 20000);
+            assert_true(records[i].index >= window_ring_held_from(fixture->ring));
+            last = records[i].index;
+        }
+    }
+    assert_int_equal(last, 19998);
+}
+
+static void test_refuses_what_makes_no_sense(void **state)
+{
+    struct fixture *fixture = *state;
+    struct window_ring *ring = NULL;
+
+    assert_int_equal(window_ring_create(&ring, 999, MEMORY, &fixture->tallies), -EINVAL);
+    assert_int_equal(window_ring_create(&ring, 1000001, MEMORY, &fixture->tallies), -EINVAL);
+    assert_int_equal(window_ring_create(&ring, 8000, 1000, &fixture->tallies), -EINVAL);
+    assert_null(ring);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_counts_of_a_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_interval_and_a_flow, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_oldest_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_walk_is_overtaken, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refuses_what_makes_no_sense, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("nic_window", tests, NULL, NULL);
+}
