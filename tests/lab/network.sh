@@ -30,6 +30,7 @@ network_down() {
         ip link delete "ve$r"
     done
     network_ranks=0
+    [ ! -d /sys/class/net/br0 ] || ip link delete br0
 }
 
 network_links() { # commands for ip -batch
