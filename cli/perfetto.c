@@ -48,6 +48,7 @@ enum {
     TRACK_CHILD_ORDERING = 11,
     TRACK_SIBLING_RANK = 12,
     COUNTER_UNIT_NAME = 6,
+    COUNTER_SHARED_SCALE = 7,
     CHILD_ORDERING_EXPLICIT = 3,
 };
 enum {
@@ -234,6 +235,7 @@ void perfetto_track(struct perfetto *perfetto, const struct perfetto_track *trac
     if (track->unit != NULL) {
         size_t counter = message_begin(perfetto, TRACK_COUNTER);
         put_text(perfetto, COUNTER_UNIT_NAME, track->unit);
+        put_text(perfetto, COUNTER_SHARED_SCALE, track->unit);
         message_end(perfetto, counter);
     }
     message_end(perfetto, descriptor);

@@ -17,7 +17,7 @@ struct perfetto_track {
     uint64_t parent;   /* 0 = none */
     const char *name;
     int64_t order;    /* among the tracks of its parent */
-    const char *unit; /* of a counter track; NULL for slices and instants */
+    const char *unit; /* of a counter track: those of one parent and unit share a scale; NULL for slices and instants */
 };
 
 struct perfetto_note { /* a debug annotation; STORE_NULL is left out */
