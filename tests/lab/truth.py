@@ -27,7 +27,8 @@ class Communicator:
     members: dict = field(default_factory=dict)
 
     def world_rank(self, comm_rank):
-        return next(world for world, member in self.members.items() if member[0] == comm_rank)
+        """None when no member says that it has this rank."""
+        return next((world for world, member in self.members.items() if member[0] == comm_rank), None)
 
 
 @dataclass
@@ -120,19 +121,24 @@ def gid_of_address(address):
     return "00000000000000000000ffff" + "".join(f"{int(part):02x}" for part in address.split("."))
 
 
-def job_txt_read(path):
+def lines_of(*path):
+    with open(os.path.join(*path)) as file:
+        return file.read().splitlines()
+
+
+def job_txt_read(folder):
     """job.txt: one line of the job's options, then one for each rank."""
-    lines = [dict(word.split("=", 1) for word in line.split()) for line in open(path)]
+    lines = [dict(word.split("=", 1) for word in line.split()) for line in lines_of(folder, "job.txt")]
     return lines[0], {int(line["rank"]): line for line in lines[1:]}
 
 
 class Truth:
     def __init__(self, folder):
         self.folder = folder
-        self.options, self.rank_places = job_txt_read(os.path.join(folder, "job.txt"))
+        self.options, self.rank_places = job_txt_read(folder)
         self.lines = collections.defaultdict(list)
         for path in sorted(glob.glob(os.path.join(folder, "truth*.jsonl"))):
-            for line in open(path):
+            for line in lines_of(path):
                 record = json.loads(line)
                 self.lines[record["kind"]].append(record)
         self.ranks = int(self.options["ranks"])
@@ -203,8 +209,7 @@ class Truth:
         client, server = self.options["foreign"].split(",")
         found = set()
         for name, rank in (("client", client), ("server", server)):
-            path = os.path.join(self.folder, f"foreign-{name}.log")
-            text = open(path).read() if os.path.exists(path) else ""
+            text = "\n".join(lines_of(self.folder, f"foreign-{name}.log"))
             found |= {(int(rank), int(qpn, 16)) for qpn in re.findall(r"local address: .*QPN (0x[0-9a-f]+)", text)}
         return found
 
@@ -227,7 +232,7 @@ class Truth:
     def kernel_queues(self):
         """(device, lqpn) -> (rqpn, state) as `rdma resource show qp` gave them while the communicators were there."""
         pattern = re.compile(r"link (\S+)/1 lqpn (\d+) (?:rqpn (\d+) )?type RC state (\S+)")
-        found = (pattern.match(line) for line in open(os.path.join(self.folder, "qp.txt")))
+        found = (pattern.match(line) for line in lines_of(self.folder, "qp.txt"))
         return {(m[1], int(m[2])): (int(m[3] or 0), m[4]) for m in found if m}
 
 
@@ -317,7 +322,7 @@ def sent_by_queues(truth):
     """The same, as the tracer saw it posted."""
     totals = collections.Counter()
     for queue in truth.queues.values():
-        if queue.role == "data":
+        if queue.role == "data" and queue.communicator:
             totals[queue.communicator.id, queue.rank, queue.peer_rank] += queue.payload_bytes
     return totals
 
@@ -326,7 +331,7 @@ def check_bytes(truth):
     device, queues = sent_by_device(truth), sent_by_queues(truth)
     for key in sorted(set(device) | set(queues), key=str):
         if device[key] != queues[key]:
-            name = truth.communicators[key[0]].name
+            name = truth.communicators[key[0]].name if key[0] in truth.communicators else key[0]
             yield f"{name}, rank {key[1]} to {key[2]}: the device sent {device[key]} bytes, posted were {queues[key]}"
 
 
@@ -344,6 +349,8 @@ def summary(truth):
     yield f"{len(truth.operations)} operations, {sum(sent_by_device(truth).values())} payload bytes"
     for rank in range(truth.ranks):
         steps = [step.duration_ns for step in truth.step_of(rank)]
+        if not steps:
+            continue
         first = int(options["first_step"]) if options["fault"] != "none" else len(steps)
         before, after = steps[1:first], steps[first:]
         text = ", ".join(
@@ -351,11 +358,11 @@ def summary(truth):
         )
         yield f"rank {rank}: first step {steps[0] / 1e6:.1f} ms, median of the other {text}"
     if truth.faults:
-        fault = truth.faults[0]
+        fault, cost_ns = truth.faults[0], truth.fault_cost_ns()
+        cost = f"cost {cost_ns / 1e6:.1f} ms a step" if cost_ns is not None else "cost unknown: no quiet step before"
         rate = f", {fault.rate_bit_s / 1e6:.1f} Mbit/s" if fault.rate_bit_s else ""
         yield (
-            f"fault {fault.fault}, rank {fault.rank}, steps {fault.step} on, {fault.delay_ns / 1e6:.0f} ms{rate}: "
-            f"cost {truth.fault_cost_ns() / 1e6:.1f} ms a step"
+            f"fault {fault.fault}, rank {fault.rank}, steps {fault.step} on, {fault.delay_ns / 1e6:.0f} ms{rate}: {cost}"
         )
     loss = [f"{name} {value}" for name, value in counters_grown(truth.folder) if value]
     yield "retransmissions and errors: " + (", ".join(loss) or "none")
@@ -364,7 +371,7 @@ def summary(truth):
 def counters_grown(folder):
     """Growth of rxe's counters of trouble between the job's start and its end."""
     def read(when):
-        lines = (line.strip().rsplit(":", 1) for line in open(os.path.join(folder, f"counters-{when}.txt")))
+        lines = (line.strip().rsplit(":", 1) for line in lines_of(folder, f"counters-{when}.txt"))
         return {name: int(value) for name, value in lines}
 
     before, after = read("before"), read("after")
