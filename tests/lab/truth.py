@@ -344,6 +344,9 @@ def summary(truth):
     yield "job: " + " ".join(f"{name}={value}" for name, value in options.items())
     for communicator in truth.communicators.values():
         yield f"communicator {communicator.name}: world ranks {sorted(communicator.members)}"
+    started_ns = min(clock[0] for clock in truth.clocks)
+    ready_ns = max((line["init_ended_ns"] for line in truth.lines["communicator"]), default=started_ns)
+    yield f"all communicators ready after {(ready_ns - started_ns) / 1e9:.1f} s"
     roles = collections.Counter(queue.role for queue in truth.queues.values())
     yield f"{len(truth.queues)} queue pairs: " + ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
     yield f"{len(truth.operations)} operations, {sum(sent_by_device(truth).values())} payload bytes"

@@ -51,7 +51,7 @@ def queue_lines(rank, qpn, remote_qpn, write_bytes, announced):
 def rank_lines(rank):
     lines = [{"kind": "clock", "monotonic_ns": 500, "realtime_ns": 1500, "error_ns": 1}]
     lines += [{"kind": "communicator", "rank": rank, "name": "world0", "comm": f"0x{rank}", "comm_rank": rank, "ranks": 2}]
-    lines[1] |= {"pid": 100 + rank, "id": ID}
+    lines[1] |= {"pid": 100 + rank, "id": ID, "init_ended_ns": 900}
     for step in range(2):
         lines += operation_lines(rank, step)
     lines += queue_lines(rank, 17, 18, 2000, 2) + queue_lines(rank, 18, 17, 128, 0)

@@ -58,7 +58,7 @@ static void step_run(struct trainer *trainer, int64_t step)
 {
     const struct job *job = trainer->job;
     bool checked = step == 0 || step == job->steps - 1;
-    uint64_t times_ns[4] = {truth_now_ns()};
+    uint64_t begun_ns = truth_now_ns(), times_ns[4] = {begun_ns, begun_ns};
 
     fault_step_begin(&trainer->fault, step);
     if (checked)
