@@ -54,7 +54,7 @@ static volatile sig_atomic_t stop_asked;
 #define AT(field) offsetof(struct settings, field)
 static const struct option_spec specs[] = {
     {"port", 'p', OPTION_TEXT_LIST, AT(ports), "SPEC[@ADDRESS]",
-     "watch a DPDK port: a virtual device (net_af_packet0,iface=eth0), a PCI address or a port's name; ADDRESS is the "
+     "watch a DPDK port: a virtual device (net_pcap0,iface=eth0), a PCI address or a port's name; ADDRESS is the "
      "port's own GID or IP address; may be given several times",
      0, 0, NULL},
     {"file", 'f', OPTION_TEXT, AT(file), "CAPTURE", "read a pcap or pcapng file instead", 0, 0, NULL},
@@ -88,7 +88,7 @@ static const struct option_program program_options = {
     .epilogue = "Examples:\n"
                 "  qpscope-nic --file capture.pcap                  what each flow sent\n"
                 "  qpscope-nic --file capture.pcap --json --windows\n"
-                "  qpscope-nic --port net_af_packet0,iface=eth0@10.0.0.1 --record nic.capture\n"
+                "  qpscope-nic --port net_pcap0,iface=eth0@10.0.0.1 --record nic.capture\n"
                 "Exit code 0: done; 1: a failure (what was read before it is still printed); 2: wrong usage.",
 };
 

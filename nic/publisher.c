@@ -36,7 +36,7 @@ struct publisher {
     struct meter *meter;
     uint64_t epoch;
     uint32_t announced; /* flows 1 .. announced have been introduced */
-    uint64_t *told;     /* by flow: frames counted when its totals were last sent */
+    uint64_t *told;     /* by flow: frames and messages counted when its totals were last sent */
     uint32_t told_count;
     uint64_t totals_due_ns;
     uint64_t control_due_ns;
@@ -131,10 +131,10 @@ static void add_totals(struct publisher *publisher, uint64_t now_ns)
     announce(publisher);
     for (uint32_t number = 1; number <= flow_count(publisher->meter->flows); number++) {
         struct record_flow_total total = flow_at(publisher->meter->flows, number)->total;
-        uint64_t frames = total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps;
-        if (frames == publisher->told[number - 1])
+        uint64_t counted = total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps + total.messages;
+        if (counted == publisher->told[number - 1])
             continue;
-        publisher->told[number - 1] = frames;
+        publisher->told[number - 1] = counted;
         total.at_ns = now_ns;
         emitter_add(publisher->emitter, RECORD_FLOW_TOTAL, &total);
     }

@@ -11,11 +11,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,25 +117,23 @@ static void find_argument(const char *spec, const char *name, char *value, size_
     }
 }
 
-static uint64_t read_kernel_number(const char *interface, const char *name)
+static unsigned read_mtu(const char *interface)
 {
-    char path[160];
-    unsigned long long number = 0;
+    struct ifreq request = {.ifr_mtu = 0};
+    int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    snprintf(path, sizeof path, "/sys/class/net/%s/%s", interface, name);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%llu", &number) != 1)
-        number = 0;
-    fclose(file);
-    return number;
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
+    if (descriptor < 0 || ioctl(descriptor, SIOCGIFMTU, &request) != 0)
+        request.ifr_mtu = 1500;
+    if (descriptor >= 0)
+        close(descriptor);
+    return (unsigned)request.ifr_mtu;
 }
 
 /* Frame size of a net_af_packet ring: one frame of the interface's MTU, a whole number of pages for every block. */
 static unsigned ring_frame_bytes(const char *interface)
 {
-    unsigned bytes = (unsigned)read_kernel_number(interface, "mtu") + 14 + RING_EXTRA_BYTES;
+    unsigned bytes = read_mtu(interface) + 14 + RING_EXTRA_BYTES;
     unsigned unit = (unsigned)sysconf(_SC_PAGESIZE) / RING_BLOCK_FRAMES;
 
     return (bytes + unit - 1) / unit * unit;
@@ -314,11 +315,22 @@ static int start_port(struct dpdk_source *self, struct port *port)
     return 0;
 }
 
-/* What the interface has counted in both directions. */
+/* What the interface has counted in both directions; 0 when it is not to be had. */
 static uint64_t read_count(const struct port *port)
 {
-    return read_kernel_number(port->interface, "statistics/rx_packets") +
-           read_kernel_number(port->interface, "statistics/tx_packets");
+    FILE *file = fopen("/proc/thread-self/net/dev", "re");
+    unsigned long long received, sent;
+    char line[512], name[64];
+    uint64_t count = 0;
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, " %63[^:]: %*u %llu %*u %*u %*u %*u %*u %*u %*u %llu", name, &received, &sent) == 3 &&
+            strcmp(name, port->interface) == 0)
+            count = received + sent;
+    }
+    if (file != NULL)
+        fclose(file);
+    return count;
 }
 
 static void begin_time(struct dpdk_source *self)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""check_live.py QPSCOPE-NIC CAPTURE-ROWS: qpscope-nic on a DPDK port, without RDMA: a veth pair in a network namespace, frames of a real
+job replayed into one end, qpscope-nic and tcpdump at the other. Needs root."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import check_capture
+import independent
+import tap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FRAMES = os.path.join(HERE, "frames", "rccl_two_ranks.pcap")
+IDLE_SECONDS, IDLE_SHARE_MAX = 4, 0.05
+
+
+def make_link():
+    for command in ("ip link add near type veth peer name far", "ip link set near up mtu 4200", "ip link set far up mtu 4200",
+                    "ip link set lo up"):
+        subprocess.run(command.split(), check=True)
+
+
+def replay(*arguments):
+    """How many frames went out."""
+    done = subprocess.run([sys.executable, os.path.join(HERE, "replay.py"), "near", FRAMES, *arguments], check=True,
+                          capture_output=True, text=True)
+    return int(done.stdout)
+
+
+class Daemon:
+    """qpscope-nic on the far end, recording."""
+
+    def __init__(self, program, port, record):
+        self.record, self.log = record, open(record + ".log", "w+")
+        self.process = subprocess.Popen([program, "--port", port, "--record", record], stderr=self.log)
+        for _ in range(300):
+            if "ready" in self.read_log() or self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+
+    def read_log(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_packets(path, count):
+    """Until tcpdump has written so many."""
+    for _ in range(100):
+        with open(path, "rb") as file:
+            if sum(1 for _ in independent.read_pcap(file.read())) >= count:
+                return
+        time.sleep(0.1)
+
+
+def rows_of(program, path):
+    done = subprocess.run([program, path], capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def counter(rows, name):
+    return max((row["total"] for row in rows if row["row"] == "counter" and row["name"] == name), default=0)
+
+
+def check_equal(nic, rows_program, folder):
+    """Each message and total equal to what independent.py makes of a tcpdump of the same port."""
+    pcap, record = os.path.join(folder, "far.pcap"), os.path.join(folder, "equal.capture")
+    daemon = Daemon(nic, "net_pcap0,iface=far@10.0.0.1", record)
+    dump = subprocess.Popen(["tcpdump", "-i", "far", "-s", "128", "-B", "16384", "-U", "-w", pcap, "-Z", "root",
+                             "--time-stamp-precision=nano"], stderr=subprocess.PIPE, text=True)
+    dump.stderr.readline()
+    time.sleep(0.5)
+    wait_for_packets(pcap, replay())
+    dump.terminate()
+    dump.wait()
+    code = daemon.stop()
+    offsets = check_capture.collections.Counter()
+    findings = list(check_capture.compare_port(1, pcap, check_capture.read_rows(rows_program, record), offsets))
+    messages = sum(offsets.values())
+    if code != 0:
+        findings.append(f"exit code {code}: {daemon.read_log()}")
+    if len(offsets) != 1 or messages < 100:
+        findings.append(f"{messages} messages, {len(offsets)} clock relations")
+    tap.check("flows, frames, bytes and messages equal to those of a tcpdump", findings[:8])
+
+
+def check_without_stamps(nic, rows_program, folder):
+    """net_af_packet: no stamps, but the same totals."""
+    record = os.path.join(folder, "ring.capture")
+    daemon = Daemon(nic, "net_af_packet0,iface=far@10.0.0.1", record)
+    replay()
+    time.sleep(0.5)
+    daemon.stop()
+    flows, totals, _, losses = check_capture.read_rows(rows_program, record)
+    wanted = {tuple(independent.text_key(key).values()): total for key, total in independent.analyse(FRAMES)[0].items()}
+    findings = [f"lost: {loss}" for loss in losses]
+    if {check_capture.key_of(flow) for flow in flows.values()} != set(wanted):
+        findings.append(f"{len(flows)} flows instead of {len(wanted)}")
+    for number, flow in flows.items():
+        key = check_capture.key_of(flow)
+        findings += check_capture.compare_totals(key, totals.get(number, {}), wanted.get(key, {}))
+    tap.check("net_af_packet: the same totals", findings[:8])
+
+
+def check_loss(nic, rows_program, folder, driver):
+    """Stopped while more comes than the kernel's ring holds: what was sent is what was seen and what is reported lost."""
+    record = os.path.join(folder, driver + ".capture")
+    daemon = Daemon(nic, f"{driver}0,iface=far", record)
+    daemon.process.send_signal(signal.SIGSTOP)
+    sent = replay("--repeat", "8", "--speed", "100")
+    daemon.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    daemon.stop()
+    rows = rows_of(rows_program, record)
+    seen = counter(rows, "frames_roce_total") + counter(rows, "frames_not_roce_total")
+    lost = sum(row["lost"] for row in rows if row["row"] == "loss")
+    findings = [] if lost > 0 and counter(rows, "frames_port_dropped_total") == lost else [f"{lost} reported as lost"]
+    if not sent <= seen + lost <= sent + 8:  # the interface itself may send a few frames of its own (neighbour discovery)
+        findings.append(f"{sent} sent, {seen} seen, {lost} lost")
+    tap.check(f"{driver}: frames that the kernel dropped are reported", findings)
+
+
+def check_killed(nic, rows_program, folder):
+    """kill -9 in the middle: what was recorded can be read, and the next one starts as if nothing had been."""
+    findings = []
+    for attempt in range(3):
+        record = os.path.join(folder, f"killed{attempt}.capture")
+        daemon = Daemon(nic, "net_pcap0,iface=far", record)
+        replay("--speed", "2")
+        time.sleep(0.3 * (attempt + 1))
+        daemon.stop(signal.SIGKILL)
+        rows = rows_of(rows_program, record)
+        if attempt == 2 and not any(row["row"] == "message" for row in rows):
+            findings.append("nothing recorded before the kill can be read")
+        if "ready" not in daemon.read_log():
+            findings.append(f"did not start again: {daemon.read_log()}")
+    tap.check("kill -9, and again", findings)
+
+
+def check_idle(nic, folder):
+    daemon = Daemon(nic, "net_pcap0,iface=far", os.path.join(folder, "idle.capture"))
+    time.sleep(0.5)
+    before = daemon.cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    share = (daemon.cpu_seconds() - before) / IDLE_SECONDS
+    daemon.stop()
+    tap.check(f"asleep when idle ({share * 100:.1f} % of a processor)", [] if share < IDLE_SHARE_MAX else [f"{share:.3f}"])
+
+
+def check_refusals(nic, folder):
+    for port, text in (("net_pcap0,iface=nosuch", "nosuch"), ("nosuch0", "nosuch0"), ("net_pcap0,iface=far@1.2.3", "1.2.3")):
+        done = subprocess.run([nic, "--port", port, "--record", os.path.join(folder, "x")], capture_output=True, text=True)
+        good = done.returncode == 1 and any(line.startswith("qpscope-nic: error:") for line in done.stderr.splitlines())
+        tap.check(f"--port {port}", [] if good and text in done.stderr else [f"{done.returncode}: {done.stderr}"])
+
+
+def main():
+    nic, rows_program = map(os.path.abspath, sys.argv[1:3])
+    if "QPSCOPE_TEST_NAMESPACE" not in os.environ:
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode != 0:
+            tap.skip("live", "needs root and network namespaces")
+            return tap.finish()
+        os.environ["QPSCOPE_TEST_NAMESPACE"] = "1"
+        os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.argv])
+    make_link()
+    folder = tempfile.mkdtemp(prefix="qpscope-live-")
+    try:
+        check_equal(nic, rows_program, folder)
+        check_without_stamps(nic, rows_program, folder)
+        check_loss(nic, rows_program, folder, "net_pcap")
+        check_loss(nic, rows_program, folder, "net_af_packet")
+        check_killed(nic, rows_program, folder)
+        check_idle(nic, folder)
+        check_refusals(nic, folder)
+    finally:
+        shutil.rmtree(folder)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
