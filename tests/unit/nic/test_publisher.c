@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The publisher between real links: what it sends of a meter, and how it answers a request for windows. */
+#include "nic/publisher.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/nic/draft.h"
+#include "wire/batch.h"
+#include "wire/clock.h"
+#include "wire/link.h"
+
+#define WINDOW_NS  1000u
+#define TRIES      3000
+#define ASK_NUMBER 77
+
+struct fixture {
+    char folder[64];
+    char intake_url[128];
+    char control_url[128];
+    struct tallies tallies;
+    struct counter_table counters;
+    struct meter meter;
+    struct publisher *publisher;
+    struct link *intake;
+    struct emitter *asker;
+    /* what came */
+    uint64_t flows;
+    uint64_t unknown_flows; /* records of a flow that had not been introduced */
+    uint64_t ports;
+    uint64_t messages;
+    uint64_t windows;
+    uint64_t frames; /* in windows */
+    uint64_t totals;
+    struct record_flow_total total;
+    struct record_trigger_end end;
+    struct record_loss loss;
+    uint8_t message[LINK_MESSAGE_BYTES_MAX];
+};
+
+static void open_parts(struct fixture *fixture, size_t memory_bytes)
+{
+    const struct meter_options meter = {
+        .window_ns = WINDOW_NS, .flows_max = 16, .messages_max = 1024, .memory_bytes = memory_bytes};
+    const struct publisher_options publisher = {.emitter = {.kind = EMITTER_NIC,
+                                                            .instance = "test",
+                                                            .link_url = fixture->intake_url,
+                                                            .window_ns = WINDOW_NS,
+                                                            .counters = &fixture->counters},
+                                                .control_url = fixture->control_url};
+    const struct link_options intake = {.role = LINK_RECEIVE, .url = fixture->intake_url};
+    const struct emitter_options asker = {
+        .kind = EMITTER_COMMAND, .instance = "test", .link_url = fixture->control_url};
+
+    fixture->counters = tally_table(&fixture->tallies);
+    assert_int_equal(link_open(&fixture->intake, &intake), 0);
+    assert_int_equal(meter_init(&fixture->meter, &meter, &fixture->tallies), 0);
+    fixture->meter.ports_count = 1;
+    fixture->meter.ports[0].port = 1;
+    assert_int_equal(publisher_open(&fixture->publisher, &publisher, &fixture->meter), 0);
+    assert_int_equal(emitter_open(&fixture->asker, &asker), 0);
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+
+    if (fixture == NULL)
+        return -1;
+    strcpy(fixture->folder, "/tmp/qpscope-publisher-XXXXXX");
+    if (mkdtemp(fixture->folder) == NULL)
+        return -1;
+    snprintf(fixture->intake_url, sizeof fixture->intake_url, "ipc://%s/intake", fixture->folder);
+    snprintf(fixture->control_url, sizeof fixture->control_url, "ipc://%s/control", fixture->folder);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+
+    emitter_close(&fixture->asker);
+    publisher_close(&fixture->publisher);
+    link_close(&fixture->intake, 0);
+    meter_fini(&fixture->meter);
+    unlink(fixture->intake_url + strlen("ipc://"));
+    unlink(fixture->control_url + strlen("ipc://"));
+    rmdir(fixture->folder);
+    free(fixture);
+    return 0;
+}
+
+static void take_record(struct fixture *fixture, const union record *record)
+{
+    uint16_t kind = record->header.kind;
+
+    if ((kind == RECORD_MESSAGE || kind == RECORD_WINDOW || kind == RECORD_FLOW_TOTAL) &&
+        record->header.source > fixture->flows)
+        fixture->unknown_flows++;
+    switch (kind) {
+    case RECORD_PORT:
+        fixture->ports++;
+        break;
+    case RECORD_FLOW:
+        fixture->flows = record->flow.flow > fixture->flows ? record->flow.flow : fixture->flows;
+        break;
+    case RECORD_MESSAGE:
+        fixture->messages++;
+        break;
+    case RECORD_WINDOW:
+        fixture->windows++;
+        fixture->frames += record->window.frames;
+        break;
+    case RECORD_FLOW_TOTAL:
+        fixture->totals++;
+        fixture->total = record->flow_total;
+        break;
+    case RECORD_TRIGGER_END:
+        fixture->end = record->trigger_end;
+        break;
+    case RECORD_LOSS:
+        fixture->loss = record->loss;
+        break;
+    }
+}
+
+static void take_all(struct fixture *fixture)
+{
+    size_t length_bytes;
+
+    while (link_receive(fixture->intake, fixture->message, sizeof fixture->message, &length_bytes) == 0) {
+        struct batch batch;
+        union record record;
+        uint64_t unknown = 0;
+        assert_int_equal(batch_read(&batch, fixture->message, length_bytes), 0);
+        while (batch_next(&batch, &record, &unknown) == 1)
+            take_record(fixture, &record);
+    }
+}
+
+/* Ticks as the program does, a millisecond apart, until `done` says so. */
+static void run_until(struct fixture *fixture, bool (*done)(const struct fixture *))
+{
+    for (int i = 0; i < TRIES && !done(fixture); i++) {
+        publisher_tick(fixture->publisher);
+        emitter_tick(fixture->asker);
+        take_all(fixture);
+        usleep(1000);
+    }
+    assert_true(done(fixture));
+}
+
+static void pass(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t at_ns)
+{
+    const struct draft_frame frame = {
+        .source = source, .destination = 9, .opcode = 0x04, .qpn = 7, .psn = psn, .payload_bytes = 100};
+    struct draft draft;
+    struct record_message message;
+
+    draft_roce(&draft, &frame);
+    const struct source_frame seen = {.bytes = draft.bytes,
+                                      .captured_bytes = (uint32_t)draft.length,
+                                      .original_bytes = (uint32_t)draft.length,
+                                      .at_ns = at_ns,
+                                      .port = 1};
+    meter_frame(&fixture->meter, &seen);
+    while (message_take(fixture->meter.messages, &message))
+        publisher_add_message(fixture->publisher, &message);
+}
+
+static void ask(struct fixture *fixture, uint64_t from_ns, uint64_t to_ns, uint32_t flow)
+{
+    struct record_trigger trigger = {.header.source = ASK_NUMBER, .from_ns = from_ns, .to_ns = to_ns, .flow = flow};
+
+    emitter_add(fixture->asker, RECORD_TRIGGER, &trigger);
+    emitter_flush(fixture->asker);
+}
+
+static bool has_totals(const struct fixture *fixture)
+{
+    return fixture->totals > 0 && fixture->messages == 20;
+}
+
+static bool has_end(const struct fixture *fixture)
+{
+    return fixture->end.header.source == ASK_NUMBER;
+}
+
+static void test_messages_and_totals(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t now_ns = clock_now_ns();
+
+    open_parts(fixture, 4u << 20);
+    for (uint32_t i = 0; i < 20; i++)
+        pass(fixture, 1, i, now_ns + i * 500);
+    run_until(fixture, has_totals);
+    assert_int_equal(fixture->flows, 1);
+    assert_int_equal(fixture->unknown_flows, 0);
+    assert_int_equal(fixture->total.data_frames, 20);
+    assert_int_equal(fixture->total.payload_bytes, 2000);
+    assert_int_equal(fixture->total.messages, 20);
+    assert_true(fixture->ports >= 1);
+    assert_int_equal(fixture->windows, 0); /* nobody asked */
+}
+
+/* 3000 windows of each of two flows; asked for 1000 of one of them. */
+static void test_windows_of_an_interval(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 1000000000;
+
+    open_parts(fixture, 4u << 20);
+    for (uint32_t i = 0; i < 3000; i++) {
+        pass(fixture, 1, i, start_ns + i * WINDOW_NS);
+        pass(fixture, 2, i, start_ns + i * WINDOW_NS + 10);
+    }
+    ask(fixture, start_ns + 1000 * WINDOW_NS, start_ns + 2000 * WINDOW_NS, 2);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows, 1000);
+    assert_int_equal(fixture->frames, 1000);
+    assert_int_equal(fixture->end.windows, 1000);
+    assert_true(fixture->end.from_ns == start_ns + 1000 * WINDOW_NS);
+    assert_true(fixture->end.to_ns == start_ns + 2000 * WINDOW_NS);
+    assert_int_equal(fixture->loss.lost, 0);
+    assert_int_equal(fixture->unknown_flows, 0);
+}
+
+/* The end of the interval lies ahead: the answer waits for its frames, the open windows among them. */
+static void test_waits_for_the_interval(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = clock_now_ns();
+
+    open_parts(fixture, 4u << 20);
+    ask(fixture, start_ns, start_ns + 200000000, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+        pass(fixture, 1, i, clock_now_ns());
+        publisher_tick(fixture->publisher);
+        usleep(2000);
+    }
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->frames, 50);
+    assert_true(clock_now_ns() >= start_ns + 200000000);
+}
+
+static void test_what_is_no_longer_held(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 1000000000;
+    const uint32_t passed = 100000;
+
+    open_parts(fixture, 1u << 20);
+    for (uint32_t i = 0; i < passed; i++)
+        pass(fixture, 1, i, start_ns + i * WINDOW_NS);
+    ask(fixture, start_ns, start_ns + (uint64_t)passed * WINDOW_NS, 0);
+    run_until(fixture, has_end);
+    uint64_t overwritten = fixture->tallies.values[TALLY_WINDOWS_OVERWRITTEN];
+    assert_true(overwritten > 0);
+    assert_int_equal(fixture->windows, passed - overwritten);
+    assert_int_equal(fixture->loss.cause, LOSS_OVERWRITTEN);
+    assert_true(fixture->loss.from_ns == start_ns);
+    assert_true(fixture->loss.to_ns == start_ns + overwritten * WINDOW_NS);
+    assert_true(fixture->end.from_ns == fixture->loss.to_ns);
+}
+
+static bool has_rejected(const struct fixture *fixture)
+{
+    return fixture->tallies.values[TALLY_CONTROL_REJECTED] == 2;
+}
+
+/* An interval that ends before it begins, and a message that is no batch. */
+static void test_requests_that_make_no_sense(void **state)
+{
+    struct fixture *fixture = *state;
+    struct link *link = NULL;
+
+    open_parts(fixture, 4u << 20);
+    const struct link_options options = {.role = LINK_SEND, .url = fixture->control_url};
+    assert_int_equal(link_open(&link, &options), 0);
+    for (int i = 0; i < TRIES && link_send(link, "nonsense", 8) != 0; i++)
+        usleep(1000);
+    ask(fixture, 2000, 1000, 0);
+    run_until(fixture, has_rejected);
+    assert_int_equal(fixture->windows, 0);
+    link_close(&link, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_messages_and_totals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_windows_of_an_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waits_for_the_interval, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_no_longer_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_requests_that_make_no_sense, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("nic_publisher", tests, NULL, NULL);
+}
