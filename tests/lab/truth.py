@@ -389,7 +389,11 @@ def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 0 if arguments in (["-h"], ["--help"]) else 2
-    truth = Truth(arguments[0])
+    try:
+        truth = Truth(arguments[0])
+    except (OSError, ValueError, KeyError) as error:
+        print(f"truth.py: no whole job of the lab in {arguments[0]}: {error!r}", file=sys.stderr)
+        return 1
     for line in summary(truth):
         print(line)
     checks = CHECKS + (TRACER_CHECKS if truth.queues else ())

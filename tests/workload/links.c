@@ -11,22 +11,16 @@
 #include "reduce.h"
 #include "setting.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SPINS = 50, YIELDS = 500, NAP_NS = 50000, REPORTED_TRY = 50000, LL_FLAG_1 = 1, LL_FLAG_2 = 3, LL128_FLAG = 7 };
+enum { SPINS = 10, NAP_NS = 100000, REPORTED_TRY = 50000, LL_FLAG_1 = 1, LL_FLAG_2 = 3, LL128_FLAG = 7 };
 
-/* Spins, then yields, then sleeps: RCCL's proxy needs the CPU more. */
+/* Soon sleeps: RCCL's proxies need the CPU more. */
 static void nap(unsigned *tries)
 {
-    ++*tries;
-    if (*tries < SPINS)
-        return;
-    if (*tries < YIELDS)
-        sched_yield();
-    else
+    if (++*tries > SPINS)
         nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
