@@ -213,9 +213,11 @@ static void say_no_verdict(struct report *report, const struct store_query *quer
         report_say(report, 0, "no verdict: no rank's lateness is known in this step");
         return;
     }
-    report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s", rank.integer,
+    bool beyond = store_query_value(query, 1).integer > store_query_value(query, 2).integer;
+    report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s%s", rank.integer,
                text_duration(late, store_query_value(query, 1).integer),
-               text_duration(bound, store_query_value(query, 2).integer));
+               text_duration(bound, store_query_value(query, 2).integer),
+               beyond ? "" : ", which is no more than what the clocks' error can make");
 }
 
 static void say_operation(struct report *report, const struct store_query *query)
