@@ -207,17 +207,20 @@ static void say_verdict(struct report *report, const struct store_query *query)
 static void say_no_verdict(struct report *report, const struct store_query *query)
 {
     struct store_value rank = store_query_value(query, 0);
+    int64_t late_ns = store_query_value(query, 1).integer;
+    struct store_value bound = store_query_value(query, 2);
     char late[TEXT_NUMBER_BYTES];
-    char bound[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES];
     if (rank.kind == STORE_NULL) {
         report_say(report, 0, "no verdict: no rank's lateness is known in this step");
-        return;
+    } else if (bound.kind == STORE_NULL) {
+        report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s; its error bound is not known",
+                   rank.integer, text_duration(late, late_ns));
+    } else {
+        report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s%s", rank.integer,
+                   text_duration(late, late_ns), text_duration(number, bound.integer),
+                   late_ns > bound.integer ? "" : ", which is no more than what the clocks' error can make");
     }
-    bool beyond = store_query_value(query, 1).integer > store_query_value(query, 2).integer;
-    report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s%s", rank.integer,
-               text_duration(late, store_query_value(query, 1).integer),
-               text_duration(bound, store_query_value(query, 2).integer),
-               beyond ? "" : ", which is no more than what the clocks' error can make");
 }
 
 static void say_operation(struct report *report, const struct store_query *query)

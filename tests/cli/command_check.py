@@ -96,6 +96,8 @@ def why_without_a_verdict_says_so():
     vague = make_store("vague.db", SCHEMA, FIXTURE, after="UPDATE step SET late_bound_ns = 300000 WHERE id = 0;")
     shown = " ".join(text("why", "--step", "0", store=vague).split())
     assert "by 200 us ±300 us, which is no more than what the clocks' error can make" in shown, shown
+    unknown = make_store("unknown.db", SCHEMA, FIXTURE, after="UPDATE step SET late_bound_ns = NULL WHERE id = 0;")
+    assert "by 200 us; its error bound is not known" in text("why", "--step", "0", store=unknown)
     shown = text("why", "--step", "2")
     assert "no verdict: no rank's lateness is known" in shown, shown
     assert "lost during this step:" in shown and "12 events" in shown, shown
