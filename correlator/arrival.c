@@ -6,11 +6,18 @@
 
 #include <stdlib.h>
 
+#define PROMPT_TIMES 2
+
 struct turn { /* a rank's operations in the order in which it enqueued them */
     int32_t rank;
     uint64_t enqueued_ns;
     size_t index;
 };
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static int by_turn(const void *a, const void *b)
 {
@@ -24,9 +31,32 @@ static int by_turn(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
+typedef ARRAY(struct turn) turn_list;
+
+/* Marks the data that followed its credit as soon as it usually does. */
+static void mark_prompt(struct job *job, const struct turn *turns, size_t count)
+{
+    int64_t *waits = array_zeroed(count * sizeof *waits);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[turns[i].index];
+        uint64_t since = later(of->record.held_ns, of->before_ns);
+        if (of->record.held_ns != 0 && of->before_ns != 0 && of->record.gpu_ready_ns > since)
+            waits[known++] = (int64_t)(of->record.gpu_ready_ns - since);
+    }
+    uint64_t usual = (uint64_t)array_quantile(waits, known, 250);
+    for (size_t i = 0; i < count; i++) {
+        struct record_rank_operation *record = &job->rank_operations.items[turns[i].index].record;
+        if (record->held_ns == 0 || record->gpu_ready_ns <= record->held_ns + PROMPT_TIMES * usual)
+            record->flags |= RANK_OPERATION_GPU_READY_LATEST;
+    }
+    free(waits);
+}
+
 static void find_before(struct job *job)
 {
-    ARRAY(struct turn) turns = {0};
+    turn_list turns = {0};
     uint64_t end_ns = 0;
 
     for (size_t i = 0; i < job->rank_operations.count; i++) {
@@ -41,14 +71,14 @@ static void find_before(struct job *job)
             end_ns = 0;
         of->before_ns = end_ns;
         if (of->record.end_ns != 0)
-            end_ns = of->record.end_ns;
+            end_ns = of->record.received_ns != 0 ? of->record.received_ns : of->record.end_ns;
+    }
+    for (size_t from = 0, to; from < turns.count; from = to) {
+        for (to = from; to < turns.count && turns.items[to].rank == turns.items[from].rank;)
+            to++;
+        mark_prompt(job, &turns.items[from], to - from);
     }
     array_fini(&turns);
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 static void find_arrival(struct rank_operation *of)

@@ -70,45 +70,34 @@ static void list_places(const struct job *job, place_list *places)
     array_sort(places, by_key);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void measure(const struct rank_operation *of, struct blame *blame)
 {
     const struct record_rank_operation *record = &of->record;
-    uint64_t host = record->host_ready_ns != 0 ? record->host_ready_ns : record->enqueued_ns;
+    uint64_t ready = record->host_ready_ns != 0 ? record->host_ready_ns : record->enqueued_ns;
 
+    if (ready < of->before_ns)
+        ready = of->before_ns;
+    if (ready > of->arrival_ns && of->arrival_ns != 0)
+        ready = of->arrival_ns;
     blame->known = of->late_known && of->before_ns != 0;
-    blame->wait_ns = (int64_t)(of->arrival_ns - of->before_ns);
-    blame->gpu_wait_ns = (int64_t)(of->arrival_ns - larger(host, of->before_ns));
-    if (blame->gpu_wait_ns < 0)
-        blame->gpu_wait_ns = 0;
+    blame->ready_ns = (int64_t)ready;
+    blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
+    blame->wait_ns[BLAME_GPU] = (int64_t)(of->arrival_ns - ready);
 }
 
-struct usual {
-    int64_t wait_ns;
-    int64_t gpu_wait_ns;
-};
-
-static struct usual usual_of(const struct blame *blames, const struct place *places, size_t count)
+/* How much later than the others (their lower median) the rank's host was ready. */
+static int64_t host_late(const struct job *job, const struct blame *blames, size_t index)
 {
-    int64_t *values = array_zeroed(count * sizeof *values);
-    struct usual usual;
-    size_t known = 0;
+    const struct operation *operation = &job->operations.items[job->rank_operations.items[index].operation];
+    int64_t *others = array_zeroed(operation->ranks * sizeof *others);
+    size_t count = 0;
 
-    for (size_t i = 0; i < count; i++)
-        if (blames[places[i].rank_operation].known)
-            values[known++] = blames[places[i].rank_operation].wait_ns;
-    usual.wait_ns = array_median(values, known);
-    known = 0;
-    for (size_t i = 0; i < count; i++)
-        if (blames[places[i].rank_operation].known)
-            values[known++] = blames[places[i].rank_operation].gpu_wait_ns;
-    usual.gpu_wait_ns = array_median(values, known);
-    free(values);
-    return usual;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        if (i != index && blames[i].ready_ns != 0)
+            others[count++] = blames[i].ready_ns;
+    int64_t late = count == 0 ? 0 : blames[index].ready_ns - array_median(others, count);
+    free(others);
+    return late;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -116,19 +105,48 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void share_out(const struct job *job, struct blame *blames, const struct place *places, size_t count)
+static size_t take_waits(const struct blame *blames, const struct place *places, size_t count, enum blame_part part,
+                         int64_t *values)
 {
-    struct usual usual = usual_of(blames, places, count);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (blames[places[i].rank_operation].known)
+            values[known++] = blames[places[i].rank_operation].wait_ns[part];
+    return known;
+}
+
+/* A late host counts only as far as the rank arrived late for it: others may have been busy longer still. */
+static int64_t harmful(int64_t own_ns, int64_t late_ns)
+{
+    if (own_ns <= 0)
+        return own_ns;
+    return late_ns <= 0 ? 0 : smaller(own_ns, 2 * late_ns);
+}
+
+/* One part at one place. */
+static void share_out(const struct job *job, struct blame *blames, const struct place *places, size_t count,
+                      enum blame_part part)
+{
+    int64_t *values = array_zeroed(count * sizeof *values);
+    int64_t usual = array_median(values, take_waits(blames, places, count, part, values));
+    size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const struct rank_operation *of = &job->rank_operations.items[places[i].rank_operation];
-        struct blame *blame = &blames[places[i].rank_operation];
-        blame->usual_gpu_wait_ns = usual.gpu_wait_ns;
+        size_t index = places[i].rank_operation;
+        struct blame *blame = &blames[index];
+        int64_t late = job->rank_operations.items[index].late_ns;
         if (!blame->known)
             continue;
-        blame->own_ns = smaller(of->late_ns, blame->wait_ns - usual.wait_ns);
-        blame->gpu_ns = smaller(blame->own_ns, blame->gpu_wait_ns - usual.gpu_wait_ns);
+        int64_t own = smaller(part == BLAME_HOST ? host_late(job, blames, index) : late, blame->wait_ns[part] - usual);
+        values[known++] = own;
+        blame->place = places[i].key;
+        blame->own_ns[part] = harmful(own, late);
     }
+    int64_t spread = array_spread(values, known);
+    for (size_t i = 0; i < count; i++)
+        blames[places[i].rank_operation].spread_ns[part] = spread;
+    free(values);
 }
 
 struct blame *blame_ranks(const struct job *job)
@@ -142,7 +160,8 @@ struct blame *blame_ranks(const struct job *job)
     for (size_t from = 0, to; from < places.count; from = to) {
         for (to = from; to < places.count && places.items[to].key == places.items[from].key;)
             to++;
-        share_out(job, blames, &places.items[from], to - from);
+        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+            share_out(job, blames, &places.items[from], to - from, part);
     }
     array_fini(&places);
     return blames;
@@ -203,54 +222,54 @@ static int by_pair(const void *a, const void *b)
     return (left->to > right->to) - (left->to < right->to);
 }
 
-static uint64_t median_pace(const transfer_list *transfers)
+static uint64_t median_pace(const struct transfer *transfers, size_t count)
 {
-    int64_t *paces = array_zeroed(transfers->count * sizeof *paces);
+    int64_t *paces = array_zeroed(count * sizeof *paces);
 
-    for (size_t i = 0; i < transfers->count; i++)
-        paces[i] = (int64_t)transfers->items[i].pace;
-    int64_t pace = array_median(paces, transfers->count);
+    for (size_t i = 0; i < count; i++)
+        paces[i] = (int64_t)transfers[i].pace;
+    int64_t pace = array_median(paces, count);
     free(paces);
     return (uint64_t)pace;
 }
 
-static void add_pair(pair_time_list *pairs, const struct transfer *transfer, uint64_t pace, int64_t *worst)
+/* Sums up the transfers of one pair in one step; place and port are those of the transfer that lost most. */
+static void add_pair(pair_time_list *pairs, const struct transfer *transfers, size_t count, uint64_t pace)
 {
-    struct pair_time *last = pairs->count == 0 ? NULL : &pairs->items[pairs->count - 1];
-    const struct pair_time *add = &transfer->pair;
-    int64_t excess = (int64_t)add->active_ns - (int64_t)(add->bytes * pace / 1000);
+    struct pair_time *pair = array_add(pairs);
+    int64_t worst = INT64_MIN;
 
-    if (last == NULL || last->step != add->step || last->from != add->from || last->to != add->to) {
-        *(struct pair_time *)array_add(pairs) = *add;
-        pairs->items[pairs->count - 1].excess_ns = excess;
-        *worst = excess;
-        return;
+    for (size_t i = 0; i < count; i++) {
+        const struct pair_time *add = &transfers[i].pair;
+        int64_t excess = (int64_t)add->active_ns - (int64_t)(add->bytes * pace / 1000);
+        struct pair_time sum = *pair;
+        if (excess > worst) {
+            *pair = *add;
+            worst = excess;
+        }
+        pair->bytes = sum.bytes + add->bytes;
+        pair->active_ns = sum.active_ns + add->active_ns;
+        pair->excess_ns = sum.excess_ns + excess;
     }
-    last->bytes += add->bytes;
-    last->active_ns += add->active_ns;
-    last->excess_ns += excess;
-    if (excess > *worst) {
-        *worst = excess;
-        last->operation = add->operation;
-        last->at_receiver = add->at_receiver;
-        memcpy(last->device, add->device, sizeof last->device);
-    }
+    pair->pace = median_pace(transfers, count);
 }
 
 uint64_t blame_pairs(const struct job *job, pair_time_list *pairs)
 {
     transfer_list transfers = {0};
-    int64_t worst = 0;
 
     for (size_t i = 0; i < job->operations.count; i++) {
         const struct operation *operation = &job->operations.items[i];
         for (size_t j = 0; operation->step >= 0 && j < operation->ranks; j++)
             add_transfer(job, i, &job->rank_operations.items[operation->first_rank + j], &transfers);
     }
-    uint64_t pace = median_pace(&transfers);
+    uint64_t pace = median_pace(transfers.items, transfers.count);
     array_sort(&transfers, by_pair);
-    for (size_t i = 0; i < transfers.count; i++)
-        add_pair(pairs, &transfers.items[i], pace, &worst);
+    for (size_t from = 0, to; from < transfers.count; from = to) {
+        for (to = from; to < transfers.count && by_pair(&transfers.items[from], &transfers.items[to]) == 0;)
+            to++;
+        add_pair(pairs, &transfers.items[from], to - from, pace);
+    }
     array_fini(&transfers);
     return pace;
 }

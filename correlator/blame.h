@@ -7,13 +7,19 @@
 
 #include "correlator/job.h"
 
+enum blame_part {
+    BLAME_HOST, /* until the rank's host was ready: first credit, not before the end of the operation before */
+    BLAME_GPU,  /* from there to its arrival */
+    BLAME_PARTS,
+};
+
 struct blame { /* of one rank operation; ns */
     bool known;
-    int64_t wait_ns;           /* arrival minus the end of the rank's operation before */
-    int64_t gpu_wait_ns;       /* arrival minus the later of host ready and the end of the operation before */
-    int64_t own_ns;            /* lateness that the rank added itself; may be negative */
-    int64_t gpu_ns;            /* the part of it that came after its host was ready */
-    int64_t usual_gpu_wait_ns; /* lower median of gpu_wait_ns at this place of the step */
+    uint64_t place;                 /* equal for the same operation of every step */
+    int64_t ready_ns;               /* when its host was ready */
+    int64_t wait_ns[BLAME_PARTS];   /* how long each part took */
+    int64_t own_ns[BLAME_PARTS];    /* lateness that the rank added itself in it; may be negative */
+    int64_t spread_ns[BLAME_PARTS]; /* of own_ns at this place, over ranks and steps */
 };
 
 struct pair_time { /* one directed pair of ranks in one step */
@@ -22,8 +28,10 @@ struct pair_time { /* one directed pair of ranks in one step */
     int32_t to;
     uint64_t bytes;
     uint64_t active_ns;
+    uint64_t pace;     /* picoseconds a byte: median over the step's operations */
     int64_t excess_ns; /* active_ns minus what the bytes take at the job's median pace */
     bool at_receiver;  /* the receiver's port shows it, the sender's does not */
+    bool slow;         /* set by who judges */
     int32_t operation; /* where most of the excess is */
     char device[DEVICE_NAME_BYTES];
 };

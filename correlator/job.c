@@ -211,6 +211,7 @@ static void add_record(struct record_rank_operation *sum, const struct record_ra
     take_earlier(&sum->first_data_ns, record->first_data_ns);
     take_later(&sum->last_data_ns, record->last_data_ns);
     take_later(&sum->end_ns, record->end_ns);
+    take_later(&sum->received_ns, record->received_ns);
     take_later(&sum->bound_ns, record->bound_ns);
     take_rank(&sum->next, record->next, false);
     take_rank(&sum->previous, record->previous, false);

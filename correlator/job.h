@@ -28,7 +28,7 @@ struct rank_operation { /* what one rank did in one operation; for a group of po
     enum arrival_of arrival_of;
     bool late_known;
     int64_t late_ns;    /* arrival minus the median arrival of the operation's other ranks */
-    uint64_t before_ns; /* end of the rank's operation before this one; 0 = none */
+    uint64_t before_ns; /* when the rank's operation before this one was over for it; 0 = none */
 };
 
 struct operation {

@@ -158,21 +158,6 @@ static bool made_for_point_to_point(const struct naming *naming, const struct me
     return last != NULL && (last->record.operation == OPERATION_SEND || last->record.operation == OPERATION_RECV);
 }
 
-/* A low quantile: what the path from credit to data takes when nobody waits for anything else. */
-static uint64_t usual_time(const struct lane *lane)
-{
-    size_t count = lane->slots.count < lane->credits.count ? lane->slots.count : lane->credits.count;
-    int64_t *times = array_zeroed(count * sizeof *times);
-    size_t used = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (lane->slots.items[i].first_ns > lane->credits.items[i].ns)
-            times[used++] = (int64_t)(lane->slots.items[i].first_ns - lane->credits.items[i].ns);
-    uint64_t usual = (uint64_t)array_quantile(times, used, 250);
-    free(times);
-    return usual;
-}
-
 static int by_creation(const void *a, const void *b)
 {
     const struct queue_pair *const *left = a;
@@ -231,7 +216,6 @@ void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, e
         lane->peer_rank = peer < 0 ? -1 : naming->members.items[peer].record.rank;
         for (size_t j = i; j < i + serving; j++)
             add_queue_pair(lane, naming, pairs.items[j], serving == 1);
-        lane->usual_ns = usual_time(lane);
     }
     array_fini(&pairs);
 }

@@ -37,8 +37,7 @@ struct lane {
     int32_t queue_pair; /* the first of its queue pairs */
     int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
     bool point_to_point;
-    uint64_t usual_ns; /* usual time from credit to data */
-    int64_t shift;     /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
+    int64_t shift; /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
     ARRAY(struct slot) slots;
     ARRAY(struct credit) credits;
     ARRAY(struct slot_message) messages;

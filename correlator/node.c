@@ -11,8 +11,6 @@
 
 #include "correlator/operation.h"
 
-#define USUAL_TIMES 2 /* data within so many usual times of its credit says nothing of the GPU */
-
 struct node {
     rank_operation_records *records;
     struct naming *naming;
@@ -204,6 +202,7 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     record->first_data_ns = sent.first_ns;
     record->last_data_ns = sent.last_ns;
     record->end_ns = sent.last_ns > received.last_ns ? sent.last_ns : received.last_ns;
+    record->received_ns = received.last_ns;
     record->retransmitted_frames = sent.retransmitted;
     record->next = sent.peer;
     record->previous = received.peer;
@@ -213,9 +212,6 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     if (sent.any) {
         record->gpu_ready_ns = sent.first_ns;
         record->held_ns = held_since(node, cut, &sent);
-        uint64_t usual = USUAL_TIMES * node->lanes[LANE_SEND].items[sent.first_lane].usual_ns;
-        if (record->held_ns == 0 || sent.first_ns <= record->held_ns + usual)
-            record->flags |= RANK_OPERATION_GPU_READY_LATEST;
     }
 }
 

@@ -165,7 +165,7 @@ CREATE TABLE rank_step (
     step        INTEGER NOT NULL REFERENCES step(id),
     rank        INTEGER NOT NULL,
     start_ns    INTEGER NOT NULL, -- end of the last operation of the step before; of the first step: its first enqueue
-    end_ns      INTEGER NOT NULL, -- last wire activity of its last operation
+    end_ns      INTEGER NOT NULL, -- end of its last operation
     duration_ns INTEGER NOT NULL,
     late_ns     INTEGER,          -- largest lateness of this rank in the step
     PRIMARY KEY (step, rank)

@@ -283,12 +283,35 @@ static void number_operations(struct finder *finder, int64_t first, int64_t last
     free(places);
 }
 
+#define TAIL_TIMES 2
+
+/* How long the rank usually goes on sending after the last data it received, in operations that end a step. */
+static uint64_t usual_tail(const struct job *job, const struct rank_step *steps, const size_t *last, size_t count)
+{
+    int64_t *tails = array_zeroed(count * sizeof *tails);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct record_rank_operation *record = &job->rank_operations.items[last[i]].record;
+        if (steps[i].start_ns != 0 && record->received_ns != 0)
+            tails[known++] = (int64_t)(record->end_ns - record->received_ns);
+    }
+    uint64_t usual = (uint64_t)array_median(tails, known);
+    free(tails);
+    return usual;
+}
+
+static uint64_t step_end(const struct record_rank_operation *record, uint64_t usual_ns)
+{
+    uint64_t longest = record->received_ns + TAIL_TIMES * usual_ns;
+
+    return record->received_ns != 0 && record->end_ns > longest ? longest : record->end_ns;
+}
+
 static void add_operation(struct rank_step *rank_step, const struct rank_operation *of)
 {
     if (rank_step->start_ns == 0)
         rank_step->start_ns = of->record.enqueued_ns;
-    if (of->record.end_ns > rank_step->end_ns)
-        rank_step->end_ns = of->record.end_ns;
     if (of->late_known && (!rank_step->late_known || of->late_ns > rank_step->late_ns)) {
         rank_step->late_known = true;
         rank_step->late_ns = of->late_ns;
@@ -299,16 +322,24 @@ static void add_operation(struct rank_step *rank_step, const struct rank_operati
 static void add_rank_steps(struct job *job, const struct sequence *sequence)
 {
     struct rank_step *own = array_zeroed(job->steps.count * sizeof *own);
+    size_t *last = array_zeroed(job->steps.count * sizeof *last);
     uint64_t before_ns = 0;
 
     for (size_t i = 0; i < sequence->of.count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[sequence->of.items[i]];
-        if (job->operations.items[of->operation].step >= 0)
-            add_operation(&own[job->operations.items[of->operation].step], of);
+        int32_t step = job->operations.items[of->operation].step;
+        if (step < 0)
+            continue;
+        bool later =
+            own[step].start_ns == 0 || of->record.end_ns > job->rank_operations.items[last[step]].record.end_ns;
+        add_operation(&own[step], of);
+        last[step] = later ? sequence->of.items[i] : last[step];
     }
+    uint64_t usual_ns = usual_tail(job, own, last, job->steps.count);
     for (size_t i = 0; i < job->steps.count; i++) {
         if (own[i].start_ns == 0)
             continue;
+        own[i].end_ns = step_end(&job->rank_operations.items[last[i]].record, usual_ns);
         own[i].step = (int32_t)i;
         own[i].rank = sequence->rank;
         if (before_ns != 0)
@@ -320,6 +351,7 @@ static void add_rank_steps(struct job *job, const struct sequence *sequence)
         *(struct rank_step *)array_add(&job->rank_steps) = own[i];
     }
     free(own);
+    free(last);
 }
 
 static int by_step(const void *a, const void *b)

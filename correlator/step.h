@@ -5,8 +5,9 @@
  * the ranks' repeats are laid beside each other through the operations that they share.
  *
  * A rank's step starts at the end of its last operation of the step before (the first one: at its first enqueue) and
- * ends with the last wire activity of its last operation. What comes before the first repeat is warm-up and belongs to
- * no step; so does a last repeat that has not ended. Part of the job stage.
+ * ends with the end of its last operation (the last data that it receives there; sends, where it receives none). What
+ * comes before the first repeat is warm-up and belongs to no step; so does a last repeat that has not ended. Part of
+ * the job stage.
  */
 #pragma once
 

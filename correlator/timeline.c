@@ -7,12 +7,15 @@
  */
 #include "correlator/timeline.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WHILE_NS      1000000000ULL /* one sample is kept of each */
 #define DRIFT_UNKNOWN 2e-4          /* beyond any crystal; used where a single sample says nothing of the rate */
-#define LINE_SAMPLES  4             /* below this the offset is taken as constant */
+#define BOUND_POINTS  32            /* a clock's rate is taken as constant over so many kept samples */
+#define LINE_TIMES    4 /* samples with more than so many times the smallest half round trip say nothing of the rate */
+#define LINE_SAMPLES  4 /* below this the offset is taken as constant */
 
 struct tally { /* exchanges a reference boot answered */
     uint64_t boot;
@@ -123,10 +126,17 @@ static void fit_line(struct timeline_clock *clock)
     const struct timeline_point *points = clock->points.items;
     size_t count = clock->points.count;
     double weights = 0, x = 0, y = 0, xx = 0, xy = 0;
+    size_t good = 0;
+    uint64_t smallest = UINT64_MAX;
 
     clock->middle_ns = points[0].at_ns + (points[count - 1].at_ns - points[0].at_ns) / 2;
     int64_t base = points[0].offset_ns;
+    for (size_t i = 0; i < count; i++)
+        smallest = points[i].half_ns < smallest ? points[i].half_ns : smallest;
     for (size_t i = 0; i < count; i++) {
+        if (points[i].half_ns > LINE_TIMES * smallest)
+            continue;
+        good++;
         double weight = 1.0 / ((double)points[i].half_ns * (double)points[i].half_ns);
         double dx = (double)(int64_t)(points[i].at_ns - clock->middle_ns);
         double dy = (double)(points[i].offset_ns - base);
@@ -137,7 +147,7 @@ static void fit_line(struct timeline_clock *clock)
         xy += weight * dx * dy;
     }
     double spread = weights * xx - x * x;
-    clock->slope = count >= LINE_SAMPLES && spread > 0 ? (weights * xy - x * y) / spread : 0;
+    clock->slope = good >= LINE_SAMPLES && spread > 0 ? (weights * xy - x * y) / spread : 0;
     clock->offset_ns = base + (int64_t)((y - clock->slope * x) / weights);
 }
 
@@ -151,7 +161,45 @@ static uint64_t point_error(const struct timeline_clock *clock, const struct tim
     return (uint64_t)llabs(point->offset_ns - line_offset(clock, point->at_ns)) + point->half_ns;
 }
 
-/* How far the line may be off beyond the first or last point, `away_ns` from it. */
+/*
+ * How far the line may be off at `at_ns`, after two points: two lines that pass both points within their errors part by
+ * no more than this, between the points and beyond them.
+ */
+static uint64_t pair_bound(const struct timeline_clock *clock, size_t low, size_t high, uint64_t at_ns)
+{
+    const struct timeline_point *first = &clock->points.items[low];
+    const struct timeline_point *last = &clock->points.items[high];
+    double span = (double)(last->at_ns - first->at_ns);
+    double low_error = (double)point_error(clock, first);
+    double high_error = (double)point_error(clock, last);
+    double place = (double)(int64_t)(at_ns - first->at_ns) / span;
+
+    return (uint64_t)(fabs(1 - place) * low_error + fabs(place) * high_error) + 1;
+}
+
+/* The tightest bound that any two of the kept samples around a point give, its own included. */
+static uint64_t bound_at(const struct timeline_clock *clock, size_t index)
+{
+    uint64_t at_ns = clock->points.items[index].at_ns;
+    uint64_t best = point_error(clock, &clock->points.items[index]);
+    size_t from = index < BOUND_POINTS ? 0 : index - BOUND_POINTS;
+    size_t to = index + BOUND_POINTS < clock->points.count ? index + BOUND_POINTS : clock->points.count;
+
+    for (size_t low = from; low < to; low++)
+        for (size_t high = low + 1; high < to; high++) {
+            uint64_t bound = pair_bound(clock, low, high, at_ns);
+            best = bound < best ? bound : best;
+        }
+    return best;
+}
+
+static void find_bounds(struct timeline_clock *clock)
+{
+    for (size_t i = 0; i < clock->points.count; i++)
+        clock->points.items[i].bound_ns = bound_at(clock, i);
+}
+
+/* Beyond the first or last point the rate is known no better than from the whole span. */
 static uint64_t beyond(const struct timeline_clock *clock, size_t end, uint64_t away_ns)
 {
     const struct timeline_point *first = &clock->points.items[0];
@@ -159,11 +207,10 @@ static uint64_t beyond(const struct timeline_clock *clock, size_t end, uint64_t 
     double rate = DRIFT_UNKNOWN;
 
     if (last->at_ns > first->at_ns) {
-        double span = (double)(last->at_ns - first->at_ns);
-        double known = (double)(point_error(clock, first) + point_error(clock, last)) / span;
+        double known = (double)(first->bound_ns + last->bound_ns) / (double)(last->at_ns - first->at_ns);
         rate = known < rate ? known : rate;
     }
-    return point_error(clock, &clock->points.items[end]) + (uint64_t)(rate * (double)away_ns);
+    return clock->points.items[end].bound_ns + (uint64_t)(rate * (double)away_ns);
 }
 
 static uint64_t line_bound(const struct timeline_clock *clock, uint64_t at_ns)
@@ -183,9 +230,7 @@ static uint64_t line_bound(const struct timeline_clock *clock, uint64_t at_ns)
         else
             high = middle;
     }
-    uint64_t before = point_error(clock, &points[low]);
-    uint64_t after = point_error(clock, &points[high]);
-    return before > after ? before : after;
+    return points[low].bound_ns > points[high].bound_ns ? points[low].bound_ns : points[high].bound_ns;
 }
 
 /* A stream that has exchanges with `boot` only: find a stream that has them with both, and shift by the difference. */
@@ -199,6 +244,7 @@ static bool bridge(struct timeline *timeline, const sample_list *samples, size_t
         keep_best(&other, samples, i, boot);
         if (other.points.count > 0) {
             fit_line(&other);
+            find_bounds(&other);
             struct timeline_clock *clock = &timeline->clocks.items[stream];
             uint64_t at = other.middle_ns;
             clock->shift_ns = line_offset(known, at) - line_offset(&other, at);
@@ -219,6 +265,7 @@ static void take_exchanges(struct timeline *timeline, const sample_list *samples
         keep_best(clock, samples, i, timeline->reference_boot);
         if (clock->points.count > 0) {
             fit_line(clock);
+            find_bounds(clock);
             clock->source = TIMELINE_EXCHANGE;
         }
     }
@@ -230,6 +277,7 @@ static void take_exchanges(struct timeline *timeline, const sample_list *samples
             continue;
         keep_best(clock, samples, stream, boot);
         fit_line(clock);
+        find_bounds(clock);
         clock->source = TIMELINE_EXCHANGE;
     }
 }
@@ -329,7 +377,7 @@ static void find_worst(struct timeline *timeline)
     for (size_t i = 0; i < timeline->clocks.count; i++) {
         struct timeline_clock *clock = &timeline->clocks.items[i];
         for (size_t j = 0; j < clock->points.count; j++) {
-            uint64_t error = point_error(clock, &clock->points.items[j]) + clock->shift_bound_ns;
+            uint64_t error = clock->points.items[j].bound_ns + clock->shift_bound_ns;
             if (error > clock->worst_bound_ns)
                 clock->worst_bound_ns = error;
         }

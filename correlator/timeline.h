@@ -26,6 +26,7 @@ struct timeline_point { /* the best sample of a while */
     uint64_t at_ns;     /* emitter's clock */
     int64_t offset_ns;  /* reference minus emitter */
     uint64_t half_ns;   /* half the round trip */
+    uint64_t bound_ns;  /* of the line here */
 };
 
 struct timeline_pair {

@@ -26,7 +26,7 @@ static_assert(sizeof(struct record_process) == 144, "process");
 static_assert(sizeof(struct record_communicator) == 88, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 120, "queue pair");
 static_assert(sizeof(struct record_call) == 64, "call");
-static_assert(sizeof(struct record_rank_operation) == 208, "rank operation");
+static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");
 
 const char *record_kind_name(uint16_t kind)
 {

@@ -347,6 +347,7 @@ struct record_rank_operation { /* times in the reference clock */
     uint64_t held_ns; /* when it held credit (and what it forwards) for its first data; 0 = unknown */
     uint64_t group;   /* point-to-point: what one group of calls on this rank shares; counts from 1, 0 = collective */
     uint64_t received_bytes;
+    uint64_t received_ns; /* last data received; 0 = none */
     uint64_t receive_active_ns;
     int32_t next; /* communicator rank that it sent to; -1: none, several or unknown */
     int32_t previous;

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Late ranks. What a rank added itself at one place of the step, before its host was ready or after, stands out when it
+ * does so in a streak of steps, or once by far more than the spread of that place and of the job. Invariant: at most
+ * one verdict a step and rank.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlator/streak.h"
+#include "correlator/verdict_private.h"
+
+#define STREAK_SPREAD 3  /* times the spread of a place that every step of a streak must exceed */
+#define ONCE_SPREAD   20 /* and a single one */
+
+struct suspect { /* one rank operation, to be sorted */
+    uint64_t place;
+    int32_t rank;
+    int32_t step;
+    size_t index; /* of the rank operation */
+    int64_t own_ns;
+    int64_t limit_ns; /* what it stood out from */
+    enum blame_part part;
+    bool stands_out;
+    bool streak;
+};
+typedef ARRAY(struct suspect) suspect_list;
+
+static int by_place(const void *a, const void *b)
+{
+    const struct suspect *left = a;
+    const struct suspect *right = b;
+
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    if (left->part != right->part)
+        return left->part < right->part ? -1 : 1;
+    return (left->step > right->step) - (left->step < right->step);
+}
+
+/* Streaks first, then what was added most. */
+static int by_weight(const void *a, const void *b)
+{
+    const struct suspect *left = a;
+    const struct suspect *right = b;
+
+    if (left->step != right->step)
+        return left->step < right->step ? -1 : 1;
+    if (left->streak != right->streak)
+        return left->streak ? -1 : 1;
+    if (left->own_ns != right->own_ns)
+        return left->own_ns > right->own_ns ? -1 : 1;
+    if (left->index != right->index)
+        return left->index < right->index ? -1 : 1;
+    return (left->part > right->part) - (left->part < right->part);
+}
+
+static void list_suspects(const struct judge *judge, suspect_list *suspects)
+{
+    const struct job *job = judge->job;
+
+    for (size_t i = 0; i < job->rank_operations.count; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[i];
+        int32_t step = job->operations.items[of->operation].step;
+        if (!judge->blames[i].known || of->rank < 0 || step < 0)
+            continue;
+        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+            *(struct suspect *)array_add(suspects) = (struct suspect){
+                .place = judge->blames[i].place,
+                .rank = of->rank,
+                .step = step,
+                .index = i,
+                .part = part,
+                .own_ns = judge->blames[i].own_ns[part],
+            };
+    }
+    array_sort(suspects, by_place);
+}
+
+static int64_t job_spread(const suspect_list *suspects)
+{
+    int64_t *values = array_zeroed(suspects->count * sizeof *values);
+
+    for (size_t i = 0; i < suspects->count; i++)
+        values[i] = suspects->items[i].own_ns;
+    int64_t spread = array_spread(values, suspects->count);
+    free(values);
+    return spread;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* One part of one rank at one place, over the steps. */
+static void mark_series(const struct judge *judge, struct suspect *series, size_t count, int64_t once_ns)
+{
+    int64_t *values = array_zeroed(count * sizeof *values);
+    bool *marked = array_zeroed(count * sizeof *marked);
+    int64_t spread = judge->blames[series[0].index].spread_ns[series[0].part];
+    int64_t streak_ns = larger(judge->share_ns, STREAK_SPREAD * spread);
+
+    once_ns = larger(once_ns, ONCE_SPREAD * spread);
+    for (size_t i = 0; i < count; i++)
+        values[i] = series[i].own_ns;
+    streak_mark(values, count, streak_ns, marked);
+    for (size_t i = 0; i < count; i++) {
+        series[i].streak = marked[i];
+        series[i].stands_out = marked[i] || series[i].own_ns > once_ns;
+        series[i].limit_ns = marked[i] ? streak_ns : once_ns;
+    }
+    free(values);
+    free(marked);
+}
+
+static void mark_suspects(const struct judge *judge, suspect_list *suspects)
+{
+    int64_t once_ns = larger(judge->share_ns, ONCE_SPREAD * job_spread(suspects));
+
+    for (size_t from = 0, to; from < suspects->count; from = to) {
+        for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place &&
+                        suspects->items[to].rank == suspects->items[from].rank &&
+                        suspects->items[to].part == suspects->items[from].part;)
+            to++;
+        mark_series(judge, &suspects->items[from], to - from, once_ns);
+    }
+}
+
+static bool link_explains(const struct judge *judge, int32_t step, int32_t rank)
+{
+    for (size_t i = 0; i < judge->pairs.count; i++) {
+        const struct pair_time *pair = &judge->pairs.items[i];
+        if (pair->slow && pair->step == step && (pair->from == rank || pair->to == rank))
+            return true;
+    }
+    return false;
+}
+
+/* The other ranks' median of one time of their records. */
+static int64_t others_median(const struct job *job, const struct rank_operation *of, size_t member)
+{
+    const struct operation *operation = &job->operations.items[of->operation];
+    int64_t *values = array_zeroed(operation->ranks * sizeof *values);
+    size_t count = 0;
+
+    for (size_t i = 0; i < operation->ranks; i++) {
+        const struct rank_operation *other = &job->rank_operations.items[operation->first_rank + i];
+        uint64_t value;
+        memcpy(&value, (const char *)&other->record + member, sizeof value);
+        if (other != of && value != 0)
+            values[count++] = (int64_t)value;
+    }
+    int64_t median = array_median(values, count);
+    free(values);
+    return median;
+}
+
+#define OTHERS(job, of, member) others_median((job), (of), offsetof(struct record_rank_operation, member))
+
+/* The longest that another rank's GPU took after it could begin. */
+static int64_t others_gpu_wait(const struct judge *judge, const struct rank_operation *of)
+{
+    const struct operation *operation = &judge->job->operations.items[of->operation];
+    int64_t longest = 0;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        if (&judge->job->rank_operations.items[i] != of && judge->blames[i].known)
+            longest = larger(longest, judge->blames[i].wait_ns[BLAME_GPU]);
+    return longest;
+}
+
+static void say_host(const struct judge *judge, struct verdict *verdict, const struct rank_operation *of)
+{
+    const struct record_rank_operation *record = &of->record;
+    int64_t late = (int64_t)record->enqueued_ns - OTHERS(judge->job, of, enqueued_ns);
+
+    judge_say(verdict, "rank %d enqueued the operation %.1f ms %s the other ranks' median", of->rank,
+              judge_ms(llabs(late)), late < 0 ? "before" : "after");
+    if (record->host_ready_ns != 0)
+        judge_say(verdict, " and gave its first credit %.1f ms after that, %.1f ms after theirs",
+                  judge_ms((int64_t)(record->host_ready_ns - record->enqueued_ns)),
+                  judge_ms((int64_t)record->host_ready_ns - OTHERS(judge->job, of, host_ready_ns)));
+    if (record->first_data_ns > record->host_ready_ns && record->host_ready_ns != 0)
+        judge_say(verdict, "; its first data followed within %.1f ms",
+                  judge_ms((int64_t)(record->first_data_ns - record->host_ready_ns)));
+}
+
+static void say_gpu(const struct judge *judge, struct verdict *verdict, const struct rank_operation *of,
+                    const struct blame *blame)
+{
+    const struct record_rank_operation *record = &of->record;
+    bool after_before = of->before_ns > record->host_ready_ns;
+
+    if (record->host_ready_ns != 0)
+        judge_say(verdict, "rank %d gave its first credit %.1f ms after enqueue, but", of->rank,
+                  judge_ms((int64_t)(record->host_ready_ns - record->enqueued_ns)));
+    else
+        judge_say(verdict, "rank %d enqueued in time, but", of->rank);
+    judge_say(verdict, " its first data came %.1f ms after %s; the other ranks' data came within %.1f ms",
+              judge_ms(blame->wait_ns[BLAME_GPU]), after_before ? "its operation before had ended" : "that credit",
+              judge_ms(others_gpu_wait(judge, of)));
+}
+
+static void judge_rank(struct judge *judge, const struct suspect *suspect)
+{
+    const struct rank_operation *of = &judge->job->rank_operations.items[suspect->index];
+    struct verdict *verdict = array_add(&judge->job->verdicts);
+
+    verdict->class = suspect->part == BLAME_GPU ? VERDICT_GPU_LATE : VERDICT_HOST_LATE;
+    verdict->step = suspect->step;
+    verdict->rank = suspect->rank;
+    verdict->peer_rank = -1;
+    verdict->operation = of->operation;
+    verdict->size_ns = (uint64_t)suspect->own_ns;
+    verdict->bound_ns = 2 * of->record.bound_ns;
+    verdict->confidence = judge_confidence(judge, suspect->own_ns, suspect->limit_ns, of->operation);
+    if (suspect->part == BLAME_GPU)
+        say_gpu(judge, verdict, of, &judge->blames[suspect->index]);
+    else
+        say_host(judge, verdict, of);
+    judge_say(verdict, " (bound %.3f ms)%s", judge_ms((int64_t)verdict->bound_ns),
+              suspect->streak ? "; so it is in step after step" : "");
+}
+
+static bool has_verdict(const struct judge *judge, int32_t step, int32_t rank)
+{
+    for (size_t i = judge->job->verdicts.count; i-- > 0;) {
+        const struct verdict *verdict = &judge->job->verdicts.items[i];
+        if (verdict->class != VERDICT_NETWORK_SLOW && verdict->step == step && (rank < 0 || verdict->rank == rank))
+            return true;
+    }
+    return false;
+}
+
+/* A streak is a verdict of its own; a single lateness is one only where nobody else was called late in the step. */
+void judge_ranks(struct judge *judge)
+{
+    suspect_list suspects = {0};
+
+    list_suspects(judge, &suspects);
+    mark_suspects(judge, &suspects);
+    array_sort(&suspects, by_weight);
+    for (size_t i = 0; i < suspects.count; i++) {
+        const struct suspect *suspect = &suspects.items[i];
+        if (!suspect->stands_out || link_explains(judge, suspect->step, suspect->rank) ||
+            has_verdict(judge, suspect->step, suspect->streak ? suspect->rank : -1))
+            continue;
+        judge_rank(judge, suspect);
+    }
+    array_fini(&suspects);
+}
