@@ -202,10 +202,21 @@ void lineage_forget_process(struct lineage *lineage, uint32_t process)
     }
 }
 
-uint32_t lineage_communicator(const struct lineage *lineage, uint32_t tid)
+void lineage_break(struct lineage *lineage)
+{
+    struct thread *thread;
+    struct thread *next;
+    HASH_ITER(hh, lineage->threads, thread, next)
+    {
+        if (thread->window != NULL)
+            window_drop(lineage, thread);
+    }
+}
+
+uint32_t lineage_communicator(const struct lineage *lineage, uint32_t process, uint32_t tid)
 {
     const struct thread *thread = thread_find(lineage, tid);
-    if (thread == NULL)
+    if (thread == NULL || thread->process != process)
         return 0;
     const struct window *window = thread->window;
     const bool inline_work = window != NULL && window->open && window->count == 1;

@@ -40,8 +40,14 @@ int lineage_fork(struct lineage *lineage, uint32_t process, uint32_t creator, ui
 void lineage_exit(struct lineage *lineage, uint32_t tid);
 void lineage_forget_process(struct lineage *lineage, uint32_t process);
 
-/* 0 = none. */
-uint32_t lineage_communicator(const struct lineage *lineage, uint32_t tid);
+/*
+ * Events were lost: births may be missing, so no window can be counted in any more. Who serves whom by now stays;
+ * threads that are born later to make communicators serve none that is known.
+ */
+void lineage_break(struct lineage *lineage);
+
+/* 0 = none that is known. */
+uint32_t lineage_communicator(const struct lineage *lineage, uint32_t process, uint32_t tid);
 
 /* Threads that are kept, for tests of leaks. */
 size_t lineage_count(const struct lineage *lineage);

@@ -153,6 +153,12 @@ static int read_gid(void *context, uint32_t pid, const char *device, unsigned po
     return process_read_gid((pid_t)pid, device, port, index, gid);
 }
 
+static bool is_running(void *context, uint32_t pid)
+{
+    (void)context;
+    return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
+}
+
 static void raise_counter(struct host *host, enum host_counter counter, uint64_t value)
 {
     const uint64_t present = counter_read(host->counters, counter);
@@ -206,6 +212,7 @@ static int tick(struct host *host)
         return error;
     probe_losses(host->probe, &losses);
     tracker_lost(host->tracker, (uint32_t)losses.events, losses.events_at_ns);
+    tracker_settle(host->tracker);
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     return publisher_tick(host->publisher);
@@ -289,7 +296,7 @@ static int open_publisher(struct host *host, const struct settings *settings, in
 static int open_tracker(struct host *host)
 {
     const struct tracker_options options = {
-        .system = {find_library_path, read_gid, publish, host},
+        .system = {find_library_path, read_gid, is_running, publish, host},
         .counters = host->counters,
         .started_ns = publisher_now_ns(host->publisher),
         .unique = seal_random(),

@@ -30,6 +30,7 @@ struct tracker {
     uint64_t unique;
     uint64_t last_ns; /* of the latest event */
     uint32_t lost;    /* events, as far as it has been told */
+    bool unsettled;   /* the end of a process may have been lost */
     struct job_table *jobs;
     struct communicator_table *communicators;
     struct queue_pair_table *queue_pairs;
@@ -114,27 +115,11 @@ void tracker_lost(struct tracker *tracker, uint32_t lost, uint64_t at_ns)
     publish_loss(tracker, LOSS_RING_FULL, tracker->last_ns, at_ns, (uint64_t)more);
     communicator_each(tracker->communicators, mark_calls_missed, NULL);
     job_each(tracker->jobs, mark_lineage_broken, NULL);
+    lineage_break(tracker->lineage);
+    tracker->unsettled = true;
 }
 
 /* ---- processes and threads ---- */
-
-static void on_process(struct tracker *tracker, const void *bytes)
-{
-    const struct event_process *event = bytes;
-    struct job_process *process = job_process(tracker->jobs, event->header.tgid);
-    if (process == NULL || process->flags == event->flags)
-        return;
-    process->flags = event->flags;
-    process->record.started_ns = event->started_ns;
-    _Static_assert(sizeof process->record.command == sizeof event->command, "command");
-    memcpy(process->record.command, event->command, sizeof event->command);
-    char path[sizeof process->record.library + 1] = "";
-    if ((event->flags & PROCESS_COLLECTIVE) != 0 && process->record.library[0] == '\0')
-        tracker->system.library_path(tracker->system.context, event->header.tgid, event->library, path, sizeof path);
-    if (path[0] != '\0')
-        memcpy(process->record.library, path, sizeof process->record.library);
-    publish_process(tracker, process);
-}
 
 static void on_fork(struct tracker *tracker, const void *bytes)
 {
@@ -178,20 +163,65 @@ static void end_queue_pair(void *context, struct record_queue_pair *queue_pair)
     queue_pair_remove(ending->tracker->queue_pairs, queue_pair);
 }
 
-static void on_process_exit(struct tracker *tracker, const void *bytes)
+static void end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns)
 {
-    const struct event_header *header = bytes;
-    struct job_process *process = job_find(tracker->jobs, header->tgid);
-    if (process == NULL)
-        return;
-    struct ending ending = {.tracker = tracker, .process = process->record.process, .at_ns = header->at_ns};
+    struct ending ending = {.tracker = tracker, .process = process->record.process, .at_ns = at_ns};
     queue_pair_each(tracker->queue_pairs, end_queue_pair, &ending);
     communicator_each(tracker->communicators, end_communicator, &ending);
     lineage_forget_process(tracker->lineage, ending.process);
     counter_add(tracker->counters, COUNT_CALLS_UNFINISHED, call_forget_process(tracker->groups, ending.process));
-    process->record.ended_ns = header->at_ns;
+    process->record.ended_ns = at_ns;
     publish_process(tracker, process);
     job_remove(tracker->jobs, process);
+}
+
+static void on_process_exit(struct tracker *tracker, const void *bytes)
+{
+    const struct event_header *header = bytes;
+    struct job_process *process = job_find(tracker->jobs, header->tgid);
+    if (process != NULL)
+        end_process(tracker, process, header->at_ns);
+}
+
+static void end_if_gone(void *context, struct job_process *process)
+{
+    struct tracker *tracker = context;
+    if (!tracker->system.is_running(tracker->system.context, process->record.pid))
+        end_process(tracker, process, tracker->last_ns);
+}
+
+void tracker_settle(struct tracker *tracker)
+{
+    if (tracker->unsettled)
+        job_each(tracker->jobs, end_if_gone, tracker);
+    tracker->unsettled = false;
+}
+
+/* The process of this event: a new one where the older one's end was lost and its number is used again. */
+static struct job_process *process_that_started(struct tracker *tracker, const struct event_process *event)
+{
+    struct job_process *process = job_find(tracker->jobs, event->header.tgid);
+    if (process != NULL && process->record.started_ns != 0 && process->record.started_ns != event->started_ns)
+        end_process(tracker, process, event->started_ns);
+    return job_process(tracker->jobs, event->header.tgid);
+}
+
+static void on_process(struct tracker *tracker, const void *bytes)
+{
+    const struct event_process *event = bytes;
+    struct job_process *process = process_that_started(tracker, event);
+    if (process == NULL || process->flags == event->flags)
+        return;
+    process->flags = event->flags;
+    process->record.started_ns = event->started_ns;
+    _Static_assert(sizeof process->record.command == sizeof event->command, "command");
+    memcpy(process->record.command, event->command, sizeof event->command);
+    char path[sizeof process->record.library + 1] = "";
+    if ((event->flags & PROCESS_COLLECTIVE) != 0 && process->record.library[0] == '\0')
+        tracker->system.library_path(tracker->system.context, event->header.tgid, event->library, path, sizeof path);
+    if (path[0] != '\0')
+        memcpy(process->record.library, path, sizeof process->record.library);
+    publish_process(tracker, process);
 }
 
 /* ---- communicators ---- */
@@ -429,7 +459,7 @@ static void on_group_return(struct tracker *tracker, const void *bytes)
 
 static void own(struct tracker *tracker, const struct job_process *process, struct record_queue_pair *queue_pair)
 {
-    queue_pair->communicator = lineage_communicator(tracker->lineage, queue_pair->creator_tid);
+    queue_pair->communicator = lineage_communicator(tracker->lineage, queue_pair->process, queue_pair->creator_tid);
     if (queue_pair->communicator != 0 || !process->lineage_complete)
         return;
     queue_pair->flags |= QUEUE_PAIR_FOREIGN;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct tracker_system {
     /* A device's own GID as the process sees it: 0 or -errno. */
     int (*read_gid)(void *context, uint32_t pid, const char *device, unsigned port, unsigned index,
                     uint8_t gid[ADDRESS_BYTES]);
+    bool (*is_running)(void *context, uint32_t pid);
     /* Takes a record (all but its header's kind and length is filled). */
     void (*publish)(void *context, enum record_kind kind, void *record);
     void *context;
@@ -39,6 +41,9 @@ void tracker_event(struct tracker *tracker, const void *event, size_t length_byt
 
 /* The probes have lost so many events up to now: for losses that no later event tells. */
 void tracker_lost(struct tracker *tracker, uint32_t lost, uint64_t at_ns);
+
+/* All events that waited have been given: after a loss, ends the processes whose end was lost. */
+void tracker_settle(struct tracker *tracker);
 
 /* Everything that is followed: processes, communicators, queue pairs, threads, groups; 0 when nothing is left. */
 size_t tracker_size(const struct tracker *tracker);

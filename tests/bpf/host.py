@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs qpscope-host --json and programs beside it, and compares what the one says with what the others did."""
+import fcntl
 import hashlib
 import json
 import os
@@ -268,6 +269,12 @@ def check_everything(records, program, tree):
     calls = check_calls(records, program)
     assert records.losses == [] and records.counters["probe_reads_failed_total"] == 0
     return f"{communicators} communicators, {len(records.queue_pairs_of(program.pid))} queue pairs, {calls} calls"
+
+
+def take_machine():
+    """The probes see every process of the machine: waits until no other run of these tests is under way."""
+    lock = os.open("/tmp/qpscope-bpf-tests.lock", os.O_CREAT | os.O_RDWR, 0o666)
+    fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def skip_reason(binary):

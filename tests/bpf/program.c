@@ -3,9 +3,10 @@
  * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
  * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
  *
- *   program LIBRARY full|short|hang|burst|late [COUNT]
+ *   program LIBRARY full|short|hang|late [COUNT...]
  *
- * After loading the library it prints {"loaded":PID} and, with PROGRAM_WAIT set, waits for a line on stdin.
+ * After loading the library, and after each COUNT of calls, it says so and, with PROGRAM_WAIT set, waits for a line on
+ * stdin.
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -301,19 +302,21 @@ int main(int argc, char **argv)
         lib.standin_connect(comm, 1);
         make_foreign(NULL);
     }
-    const long count = argc > 3 ? atol(argv[3]) : 0;
-    for (long i = 0; i < count; i++)
-        lib.ncclAllReduce(&id, &id, (size_t)i, 7, 0, comm, NULL);
+    size_t number = 0;
+    for (int i = 3; i < argc; i++) {
+        for (long left = atol(argv[i]); left > 0; left--)
+            lib.ncclAllReduce(&id, &id, number++, 7, 0, comm, NULL);
+        printf("{\"done\":%zu}\n", number);
+        fflush(stdout);
+        if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
+            return 3;
+    }
     if (strcmp(argv[2], "late") == 0) {
         lib.standin_connect(comm, 1);
         tell("init_rank", comm, &id, 2, 1);
     }
-    printf("{\"done\":%d}\n", getpid());
-    fflush(stdout);
     if (strcmp(argv[2], "hang") == 0)
         pause();
-    if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
-        return 3;
     lib.ncclCommDestroy(comm);
     return 0;
 }

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from host import Host, identity, skip_reason
+from host import Host, identity, skip_reason, take_machine
 
 BUILD = sys.argv[1]
 PLACES = ["/usr/local/cuda*/lib*/libnccl.so.2", "/usr/lib/*/libnccl.so.2", "/usr/local/lib/libnccl.so.2"]
@@ -48,6 +48,7 @@ def main():
     if reason:
         print(f"1..0 # SKIP {reason}")
         return 77
+    take_machine()
     print("1..1")
     try:
         print(f"ok 1 - real_library: {check(path)}")

@@ -40,14 +40,14 @@ static void inline_call(void **state)
     expect(lineage, 100, 7);
     lineage_open(lineage, 100, false);
     fork_thread(lineage, 100, 101);
-    assert_int_equal(lineage_communicator(lineage, 101), 7);
-    assert_int_equal(lineage_communicator(lineage, 100), 7);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 101), 7);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 100), 7);
     lineage_close(lineage, 100);
-    assert_int_equal(lineage_communicator(lineage, 100), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 100), 0);
     fork_thread(lineage, 101, 102);
     fork_thread(lineage, 100, 103);
-    assert_int_equal(lineage_communicator(lineage, 102), 7);
-    assert_int_equal(lineage_communicator(lineage, 103), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 102), 7);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 103), 0);
 }
 
 /* Three in a group: jobs 201, 202, 203 in the order of the calls; their service threads come in any order. */
@@ -56,7 +56,7 @@ static void group_of_jobs(void **state)
     struct lineage *lineage = *state;
     for (uint32_t i = 0; i < 3; i++)
         expect(lineage, 200, 11 + i);
-    assert_int_equal(lineage_communicator(lineage, 200), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 200), 0);
     lineage_open(lineage, 200, false);
     for (uint32_t i = 0; i < 3; i++)
         fork_thread(lineage, 200, 201 + i);
@@ -68,8 +68,8 @@ static void group_of_jobs(void **state)
         lineage_exit(lineage, i);
     lineage_close(lineage, 200);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(lineage_communicator(lineage, 211 + i), 11 + i);
-    assert_int_equal(lineage_communicator(lineage, 204), 0);
+        assert_int_equal(lineage_communicator(lineage, PROCESS, 211 + i), 11 + i);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 204), 0);
     assert_int_equal(lineage_count(lineage), 3);
 }
 
@@ -83,8 +83,8 @@ static void group_of_one(void **state)
     fork_thread(lineage, 301, 302);
     fork_thread(lineage, 300, 303);
     lineage_close(lineage, 300);
-    assert_int_equal(lineage_communicator(lineage, 302), 21);
-    assert_int_equal(lineage_communicator(lineage, 303), 21);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 302), 21);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 303), 21);
 }
 
 /* Non-blocking: the group end returns at once; its thread 401 makes the jobs afterwards. */
@@ -96,14 +96,14 @@ static void nonblocking_group(void **state)
     lineage_open(lineage, 400, true);
     fork_thread(lineage, 400, 401);
     lineage_close(lineage, 400);
-    assert_int_equal(lineage_communicator(lineage, 401), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 401), 0);
     fork_thread(lineage, 401, 402);
     fork_thread(lineage, 401, 403);
     lineage_exit(lineage, 401);
     fork_thread(lineage, 403, 405);
     fork_thread(lineage, 402, 404);
-    assert_int_equal(lineage_communicator(lineage, 404), 31);
-    assert_int_equal(lineage_communicator(lineage, 405), 32);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 404), 31);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 405), 32);
 }
 
 /* A call in the group that was refused makes no job. */
@@ -121,7 +121,7 @@ static void refused_call(void **state)
     lineage_open(lineage, 500, false);
     fork_thread(lineage, 500, 501);
     fork_thread(lineage, 500, 502);
-    assert_int_equal(lineage_communicator(lineage, 502), 43);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 502), 43);
 }
 
 static void ids_are_used_again(void **state)
@@ -132,7 +132,7 @@ static void ids_are_used_again(void **state)
     fork_thread(lineage, 600, 601);
     lineage_close(lineage, 600);
     fork_thread(lineage, 600, 601); /* its end was not seen, and its creator serves nobody now */
-    assert_int_equal(lineage_communicator(lineage, 601), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 601), 0);
     assert_int_equal(lineage_count(lineage), 0);
 }
 
@@ -145,7 +145,28 @@ static void process_ends(void **state)
     assert_int_equal(lineage_expect(lineage, OTHER_PROCESS, 800, 62), 0);
     lineage_forget_process(lineage, PROCESS);
     assert_int_equal(lineage_count(lineage), 1);
-    assert_int_equal(lineage_communicator(lineage, 701), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 701), 0);
+}
+
+/* After a loss nobody is counted in by order; who was known stays known. */
+static void broken(void **state)
+{
+    struct lineage *lineage = *state;
+    expect(lineage, 900, 81);
+    lineage_open(lineage, 900, false);
+    fork_thread(lineage, 900, 901);
+    expect(lineage, 910, 82);
+    expect(lineage, 910, 83);
+    lineage_break(lineage);
+    fork_thread(lineage, 900, 902);
+    fork_thread(lineage, 901, 903);
+    lineage_open(lineage, 910, false);
+    fork_thread(lineage, 910, 911);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 901), 81);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 903), 81);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 902), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 911), 0);
+    assert_int_equal(lineage_communicator(lineage, OTHER_PROCESS, 901), 0);
 }
 
 static void full_table(void **state)
@@ -156,7 +177,7 @@ static void full_table(void **state)
     for (uint32_t tid = 2; tid <= 64; tid++)
         fork_thread(lineage, 1, tid);
     assert_int_equal(lineage_fork(lineage, PROCESS, 1, 65), -ENOSPC);
-    assert_int_equal(lineage_communicator(lineage, 65), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 65), 0);
     lineage_exit(lineage, 2);
     fork_thread(lineage, 1, 65);
 }
@@ -179,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused_call, setup, teardown),
         cmocka_unit_test_setup_teardown(ids_are_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(process_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(broken, setup, teardown),
         cmocka_unit_test_setup_teardown(full_table, setup, teardown),
         cmocka_unit_test_setup_teardown(full_window, setup, teardown),
     };

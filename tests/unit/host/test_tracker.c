@@ -64,10 +64,21 @@ static int read_gid(void *context, uint32_t pid, const char *device, unsigned po
     return -ENOENT;
 }
 
+static bool running;
+
+static bool is_running(void *context, uint32_t pid)
+{
+    (void)context;
+    assert_int_equal(pid, PID);
+    return running;
+}
+
 static int setup(void **state)
 {
-    const struct tracker_options options = {
-        .system = {library_path, read_gid, publish, NULL}, .counters = counters, .started_ns = 10, .unique = 1};
+    const struct tracker_options options = {.system = {library_path, read_gid, is_running, publish, NULL},
+                                            .counters = counters,
+                                            .started_ns = 10,
+                                            .unique = 1};
     memset(&last, 0, sizeof last);
     memset(counters, 0, sizeof counters);
     lost = 0;
@@ -224,6 +235,38 @@ static void lost_start(void **state)
     assert_int_equal(last.call.sequence, 0);
 }
 
+/* The end of a process was lost: found when the events have been taken, or when its number is used again. */
+static void lost_end(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7f00, 0);
+    running = false;
+    tracker_settle(*state);
+    assert_int_equal(last.process.ended_ns, 0); /* nothing was lost so far */
+    tracker_lost(*state, 1, 50);
+    running = true;
+    tracker_settle(*state);
+    assert_int_equal(last.process.ended_ns, 0);
+    tracker_lost(*state, 2, 60);
+    running = false;
+    tracker_settle(*state);
+    assert_int_equal(last.process.ended_ns, 33);
+    assert_int_equal(tracker_size(*state), 0);
+}
+
+static void pid_used_again(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7f00, 0);
+    const struct event_process again = {
+        .header = header(EVENT_PROCESS, TID, 100), .started_ns = 90, .flags = PROCESS_COLLECTIVE, .command = "other"};
+    tracker_event(*state, &again, sizeof again);
+    assert_string_equal(last.process.command, "other");
+    assert_int_equal(last.process.process, 2);
+    assert_int_equal(last.communicator.destroyed_ns, 90);
+    assert_int_equal(tracker_size(*state), 1);
+}
+
 static void strange_events(void **state)
 {
     struct event_call event = {.header = header(EVENT_CALL, TID, 20), .communicator = 1};
@@ -250,6 +293,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(late_communicator, setup, teardown),
         cmocka_unit_test_setup_teardown(loss, setup, teardown),
         cmocka_unit_test_setup_teardown(lost_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(lost_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(pid_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
     };
     return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
