@@ -11,6 +11,7 @@
 
 #include "nic/frame.h"
 #include "nic/message.h"
+#include "nic/reuse.h"
 #include "nic/sequence.h"
 #include "nic/window.h"
 #include "wire/record.h"
@@ -42,6 +43,7 @@ struct flow {
     uint16_t udp_source_port;
     uint32_t next_of_pair; /* for the table */
     struct flow_stream streams[FLOW_STREAMS_COUNT];
+    struct reuse reuse; /* of the requests */
 };
 
 struct flow_table;

@@ -158,6 +158,13 @@ static enum sequence_place place_frame(struct flow *flow, const struct frame *fr
     return sequence_add(&flow->streams[is_response ? FLOW_RESPONSES : FLOW_REQUESTS].sequence, frame->psn);
 }
 
+static bool is_new_connection(const struct flow *flow, const struct frame *frame, enum sequence_place place)
+{
+    if (!begins_message(frame) || (frame->flags & FRAME_RESPONDER) != 0)
+        return false;
+    return place == SEQUENCE_FAR || (place == SEQUENCE_REPEATED && reuse_is_new_connection(&flow->reuse, frame));
+}
+
 static void count_sequence(struct flow *flow, const struct frame *frame, struct window_frame *counted,
                            enum sequence_place place)
 {
@@ -194,7 +201,7 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     bool is_response = (frame->flags & FRAME_RESPONDER) != 0;
     enum sequence_place place = place_frame(flow, frame);
 
-    if (place == SEQUENCE_FAR && begins_message(frame)) {
+    if (is_new_connection(flow, frame, place)) {
         flow = succeed_flow(meter, flow, frame, at_ns);
         if (flow == NULL)
             return;
@@ -202,6 +209,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         flow->total.last_ns = at_ns;
         place = place_frame(flow, frame);
     }
+    if (place == SEQUENCE_NEXT && begins_message(frame))
+        reuse_note(&flow->reuse, frame);
     flow->total.data_frames++;
     flow->total.wire_bytes += frame->wire_bytes;
     flow->total.payload_bytes += frame->payload_bytes;

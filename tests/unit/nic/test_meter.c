@@ -143,6 +143,53 @@ static void test_a_new_connection(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_FLOWS_RESTARTED], 1);
 }
 
+static void pass_write(struct fixture *fixture, uint32_t psn, uint64_t address)
+{
+    uint8_t reth[16];
+    const struct draft_frame frame = {.source = 1,
+                                      .destination = 2,
+                                      .opcode = 0x0a,
+                                      .qpn = 7,
+                                      .psn = psn,
+                                      .extensions = reth,
+                                      .extensions_bytes = sizeof reth,
+                                      .payload_bytes = 64};
+
+    draft_reth(reth, address, 64);
+    pass(fixture, &frame);
+}
+
+/* PSNs begin again at 0 soon after: to the same memory it is the message again, to other memory a new connection. */
+static void test_a_new_connection_soon(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint32_t psn = 0; psn < 20; psn++)
+        pass_write(fixture, psn, 0x10000 + psn * 64);
+    for (uint32_t psn = 15; psn < 20; psn++)
+        pass_write(fixture, psn, 0x10000 + psn * 64);
+    assert_int_equal(flow_count(fixture->meter.flows), 1);
+    assert_int_equal(total_of(fixture, 1)->repeated_frames, 5);
+    for (uint32_t psn = 0; psn < 20; psn++)
+        pass_write(fixture, psn, 0x20000 + psn * 64);
+    assert_int_equal(flow_count(fixture->meter.flows), 2);
+    assert_int_equal(total_of(fixture, 1)->data_frames, 25);
+    assert_int_equal(total_of(fixture, 2)->data_frames, 20);
+    assert_int_equal(total_of(fixture, 2)->messages, 20);
+    assert_int_equal(total_of(fixture, 2)->repeated_frames, 0);
+}
+
+/* As many messages later as no sender goes back: also to the same memory it is a new connection. */
+static void test_a_new_connection_to_the_same_memory(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint32_t psn = 0; psn < 1000; psn++)
+        pass_write(fixture, psn, 0x10000);
+    pass_write(fixture, 0, 0x10000);
+    assert_int_equal(flow_count(fixture->meter.flows), 2);
+}
+
 static void test_no_room_for_a_flow(void **state)
 {
     struct fixture *fixture = *state;
@@ -190,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_late_only, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_nak_of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_new_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_new_connection_soon, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_new_connection_to_the_same_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_room_for_a_flow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vantage, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_little_memory, setup, teardown),
