@@ -80,7 +80,7 @@ struct flow {
     int32_t receiver; /* queue pair */
     uint64_t first_ns;
     uint64_t last_ns;
-    ARRAY(int32_t) messages; /* in order of their first frame */
+    ARRAY(int32_t) messages; /* as the NIC side ordered them: by PSN, which after a loss is not the order of time */
 };
 
 struct message {

@@ -277,11 +277,8 @@ static void sort_indices(int32_t *indices, size_t count, const void *items, size
     free(dated);
 }
 
-static void sort_details(struct naming *naming)
+static void sort_calls(struct naming *naming)
 {
-    for (size_t i = 0; i < naming->flows.count; i++)
-        sort_indices(naming->flows.items[i].messages.items, naming->flows.items[i].messages.count,
-                     naming->messages.items, sizeof(struct message), offsetof(struct message, first_ns));
     for (size_t i = 0; i < naming->members.count; i++)
         sort_indices(naming->members.items[i].calls.items, naming->members.items[i].calls.count, naming->calls.items,
                      sizeof(struct call), offsetof(struct call, enqueued_ns));
@@ -289,7 +286,7 @@ static void sort_details(struct naming *naming)
 
 void naming_join(struct naming *naming)
 {
-    sort_details(naming);
+    sort_calls(naming);
     join_communicators(naming);
     join_ends(naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)

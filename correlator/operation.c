@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define LOOK_CALLS  4   /* that must fit in a row before a new start is believed */
-#define START_TIMES 512 /* where a new start is looked for */
+#define START_TIMES 128 /* where a new start is looked for */
 #define START_CALLS 256
 
 struct cutter {
@@ -63,22 +63,46 @@ static void advance(const share_list *shares, size_t *at)
         at[shares->items[i].lane] = shares->items[i].to;
 }
 
-/* True when the calls from `call` on fit the slots from `trial` on, for a few calls or up to the end of the slots. */
-static bool fits(struct cutter *cutter, size_t call)
+static uint64_t span_of(const struct cutter *cutter, const share_list *shares)
+{
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < shares->count; i++) {
+        const struct share *share = &shares->items[i];
+        const struct slot *slots = cutter->lanes->items[share->lane].slots.items;
+        if (share->from == share->to)
+            continue;
+        first = slots[share->from].first_ns < first ? slots[share->from].first_ns : first;
+        last = slots[share->to - 1].last_ns > last ? slots[share->to - 1].last_ns : last;
+    }
+    return last > first ? last - first : 0;
+}
+
+/*
+ * How many calls from `call` on fit the slots from `trial` on, up to LOOK_CALLS; 0 when they do not fit to there or to
+ * the end of the slots. *span_ns is the mean time from a call's first to its last frame.
+ */
+static unsigned fits(struct cutter *cutter, size_t call, uint64_t *span_ns)
 {
     unsigned fitted = 0;
 
+    *span_ns = 0;
     for (size_t i = call; i < cutter->cuts->count && fitted < LOOK_CALLS; i++) {
         const struct work *work = work_of(cutter, i);
         if (!matcher_expects(&cutter->matcher, work))
             continue;
         enum match match = matcher_try(&cutter->matcher, work, cutter->trial, &cutter->shares);
+        if (match == MATCH_NONE && lanes_left(cutter, work, cutter->trial))
+            return 0;
         if (match != MATCH_FULL)
-            return fitted > 0 && (match == MATCH_PART || !lanes_left(cutter, work, cutter->trial));
+            break;
         advance(&cutter->shares, cutter->trial);
+        *span_ns += span_of(cutter, &cutter->shares);
         fitted++;
     }
-    return fitted > 0;
+    *span_ns /= fitted > 0 ? fitted : 1;
+    return fitted;
 }
 
 static void trial_from(struct cutter *cutter, uint64_t start_ns)
@@ -114,39 +138,53 @@ static void start_times(const struct cutter *cutter, const struct work *work, ti
         times->count = START_TIMES;
 }
 
-/* The latest call from `call` on that was enqueued by start_ns and that the slots from there on fit; count of none. */
-static size_t latest_call(struct cutter *cutter, size_t call, uint64_t start_ns)
+struct start { /* where the cut may start anew */
+    uint64_t ns;
+    size_t call;
+    unsigned fitted;
+    uint64_t span_ns;
+};
+
+/* The latest call from `call` on that was enqueued by start->ns and that the slots from there on fit. */
+static void latest_call(struct cutter *cutter, size_t call, struct start *start)
 {
     size_t end = call;
 
     while (end < cutter->cuts->count && end - call < START_CALLS &&
-           work_of(cutter, end)->enqueued_ns <= start_ns + cutter->matcher.bound_ns)
+           work_of(cutter, end)->enqueued_ns <= start->ns + cutter->matcher.bound_ns)
         end++;
-    while (end-- > call) {
+    start->fitted = 0;
+    while (end-- > call && start->fitted == 0) {
         if (!matcher_expects(&cutter->matcher, work_of(cutter, end)))
             continue;
-        trial_from(cutter, start_ns);
-        if (fits(cutter, end))
-            return end;
+        trial_from(cutter, start->ns);
+        start->call = end;
+        start->fitted = fits(cutter, end, &start->span_ns);
     }
-    return cutter->cuts->count;
 }
 
-static bool find_start(struct cutter *cutter, size_t call, uint64_t *start_ns, size_t *start_call)
+/*
+ * Of all starts the one that explains most calls, and of those the one whose calls take the least time: a cut that is
+ * off by some slots of a repeating pattern makes calls that stretch over the pauses between them.
+ */
+static bool find_start(struct cutter *cutter, size_t call, struct start *best)
 {
     time_list times = {0};
-    bool found = false;
 
+    best->fitted = 0;
     start_times(cutter, work_of(cutter, call), &times);
-    for (size_t i = 0; i < times.count && !found; i++) {
+    for (size_t i = 0; i < times.count; i++) {
+        struct start start = {.ns = times.items[i], .call = call};
         if (i > 0 && times.items[i] == times.items[i - 1])
             continue;
-        *start_call = latest_call(cutter, call, times.items[i]);
-        *start_ns = times.items[i];
-        found = *start_call < cutter->cuts->count;
+        latest_call(cutter, call, &start);
+        bool better = start.fitted > best->fitted ||
+                      (start.fitted > 0 && start.fitted == best->fitted && start.span_ns < best->span_ns);
+        if (better && (best->fitted == 0 || start.call <= best->call + LOOK_CALLS))
+            *best = start;
     }
     array_fini(&times);
-    return found;
+    return best->fitted > 0;
 }
 
 /* The call among [from, to) that a left-over slot most likely belongs to, `to` of none. */
@@ -233,8 +271,7 @@ static enum part_state failure(const struct cutter *cutter, const struct work *w
 static size_t cut_call(struct cutter *cutter, size_t call)
 {
     const struct work *work = work_of(cutter, call);
-    uint64_t start_ns;
-    size_t start_call;
+    struct start start = {0};
 
     if (!matcher_expects(&cutter->matcher, work))
         return call + 1;
@@ -244,11 +281,11 @@ static size_t cut_call(struct cutter *cutter, size_t call)
         commit(cutter, call, PART_WHOLE);
         return call + 1;
     }
-    if (lanes_left(cutter, work, cutter->at) && find_start(cutter, call, &start_ns, &start_call)) {
-        leave_rest(cutter, call, start_call, start_ns);
-        if (matcher_try(&cutter->matcher, work_of(cutter, start_call), cutter->at, &cutter->shares) == MATCH_FULL)
-            commit(cutter, start_call, PART_WHOLE);
-        return start_call + 1;
+    if (lanes_left(cutter, work, cutter->at) && find_start(cutter, call, &start)) {
+        leave_rest(cutter, call, start.call, start.ns);
+        if (matcher_try(&cutter->matcher, work_of(cutter, start.call), cutter->at, &cutter->shares) == MATCH_FULL)
+            commit(cutter, start.call, PART_WHOLE);
+        return start.call + 1;
     }
     match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
     if (match == MATCH_NONE)

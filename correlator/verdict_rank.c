@@ -11,6 +11,7 @@
 #include "correlator/streak.h"
 #include "correlator/verdict_private.h"
 
+#define FIRST_STEP    1  /* the one before still makes connections */
 #define STREAK_SPREAD 3  /* times the spread of a place that every step of a streak must exceed */
 #define ONCE_SPREAD   20 /* and a single one */
 
@@ -65,7 +66,7 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
     for (size_t i = 0; i < job->rank_operations.count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
         int32_t step = job->operations.items[of->operation].step;
-        if (!judge->blames[i].known || of->rank < 0 || step < 0)
+        if (!judge->blames[i].known || of->rank < 0 || step < FIRST_STEP)
             continue;
         for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
             *(struct suspect *)array_add(suspects) = (struct suspect){
