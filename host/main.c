@@ -24,6 +24,8 @@
 #include "wire/seal.h"
 
 #define TICK_MS 50
+/* A probe takes its time before it hands its event over. */
+#define HAND_OVER_NS 1000000
 
 struct settings {
     const char *link;
@@ -119,6 +121,7 @@ struct host {
     struct discovery *discovery;
     struct tracker *tracker;
     struct publisher *publisher;
+    uint64_t described_epoch;
     int poll;
     int timer;
     int signals;
@@ -201,21 +204,33 @@ static void read_mappings(struct host *host)
     discovery_scan_processes(host->discovery);
 }
 
+static void describe_again(struct host *host)
+{
+    const uint64_t epoch = publisher_epoch(host->publisher);
+    if (epoch != host->described_epoch)
+        tracker_describe(host->tracker);
+    host->described_epoch = epoch;
+}
+
 static int tick(struct host *host)
 {
     struct probe_losses losses;
     uint64_t expirations;
     if (read(host->timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN)
         return log_error_return(-errno, "cannot read the timer: %s", strerror(errno));
+    const uint64_t before_ns = publisher_now_ns(host->publisher);
     const int error = probe_read(host->probe);
     if (error != 0)
         return error;
+    publisher_cover(host->publisher, before_ns - HAND_OVER_NS);
     probe_losses(host->probe, &losses);
     tracker_lost(host->tracker, (uint32_t)losses.events, losses.events_at_ns);
     tracker_settle(host->tracker);
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
-    return publisher_tick(host->publisher);
+    const int published = publisher_tick(host->publisher);
+    describe_again(host);
+    return published;
 }
 
 static int run(struct host *host)

@@ -160,6 +160,16 @@ uint64_t publisher_now_ns(const struct publisher *publisher)
     return emitter_now_ns(publisher->emitter);
 }
 
+void publisher_cover(struct publisher *publisher, uint64_t until_ns)
+{
+    emitter_cover(publisher->emitter, until_ns);
+}
+
+uint64_t publisher_epoch(const struct publisher *publisher)
+{
+    return emitter_epoch(publisher->emitter);
+}
+
 int publisher_tick(struct publisher *publisher)
 {
     emitter_tick(publisher->emitter);

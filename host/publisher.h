@@ -25,6 +25,12 @@ void publisher_add(struct publisher *publisher, enum record_kind kind, void *rec
 /* The clock of the records, now. */
 uint64_t publisher_now_ns(const struct publisher *publisher);
 
+/* As emitter_cover. */
+void publisher_cover(struct publisher *publisher, uint64_t until_ns);
+
+/* As emitter_epoch. */
+uint64_t publisher_epoch(const struct publisher *publisher);
+
 /* Call at least every 50 ms. Returns -EPIPE (or another -errno, logged) once stdout takes no more JSON. */
 int publisher_tick(struct publisher *publisher);
 

@@ -534,6 +534,30 @@ static void on_queue_pair_destroy(struct tracker *tracker, const void *bytes)
     queue_pair_remove(tracker->queue_pairs, queue_pair);
 }
 
+/* ---- all of it again ---- */
+
+static void describe_process(void *context, struct job_process *process)
+{
+    publish_process(context, process);
+}
+
+static void describe_communicator(void *context, struct communicator *communicator)
+{
+    publish_communicator(context, communicator);
+}
+
+static void describe_queue_pair(void *context, struct record_queue_pair *queue_pair)
+{
+    publish_queue_pair(context, queue_pair);
+}
+
+void tracker_describe(struct tracker *tracker)
+{
+    job_each(tracker->jobs, describe_process, tracker);
+    communicator_each(tracker->communicators, describe_communicator, tracker);
+    queue_pair_each(tracker->queue_pairs, describe_queue_pair, tracker);
+}
+
 /* ---- the tracker ---- */
 
 static const struct {

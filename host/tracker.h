@@ -45,5 +45,8 @@ void tracker_lost(struct tracker *tracker, uint32_t lost, uint64_t at_ns);
 /* All events that waited have been given: after a loss, ends the processes whose end was lost. */
 void tracker_settle(struct tracker *tracker);
 
+/* Publishes again everything that is followed, for a receiver that may lack it. */
+void tracker_describe(struct tracker *tracker);
+
 /* Everything that is followed: processes, communicators, queue pairs, threads, groups; 0 when nothing is left. */
 size_t tracker_size(const struct tracker *tracker);

@@ -55,6 +55,12 @@ void emitter_flush(struct emitter *emitter);
 uint64_t emitter_epoch(const struct emitter *emitter);
 
 /*
+ * Every record of an event up to this time (emitter's own clock) has been added: heartbeats say so much, and no more.
+ * An emitter that never calls it vouches for everything up to the heartbeat's own time.
+ */
+void emitter_cover(struct emitter *emitter, uint64_t until_ns);
+
+/*
  * Call often (at least every 50 ms): heartbeat and counters every 100 ms, clock pair every second, the samples
  * of the clock exchange (clock.h) as they come, flush.
  */

@@ -40,6 +40,8 @@ struct tally {
     uint64_t hellos;
     uint64_t heartbeats;
     uint64_t last_flags;
+    uint64_t last_heartbeat_ns;
+    uint64_t vouched_ns; /* the latest heartbeat but the last */
     uint64_t pairs;
     uint64_t samples;
     struct record_hello hello;
@@ -59,6 +61,8 @@ static void tally_record(struct tally *tally, const union record *record)
     case RECORD_HEARTBEAT:
         tally->heartbeats++;
         tally->last_flags = record->heartbeat.flags;
+        tally->vouched_ns = tally->last_heartbeat_ns;
+        tally->last_heartbeat_ns = record->heartbeat.at_ns;
         break;
     case RECORD_CLOCK_PAIR:
         tally->pairs++;
@@ -239,6 +243,24 @@ static void shifts_all_times_to_its_own_clock(void **state)
     tally_capture(&tally, path);
     assert_in_range(tally.hello.started_ns, before_ns, before_ns + 5000000000u);
     assert_in_range(tally.pair.monotonic_ns, before_ns, before_ns + 5000000000u);
+}
+
+static void vouches_for_no_more_than_it_covers(void **state)
+{
+    const char *path = scratch_path(state, "", "cover.qps");
+    const struct emitter_options options = {.kind = EMITTER_HOST, .record_path = path};
+    struct emitter *emitter;
+    struct tally tally = {0};
+
+    assert_int_equal(emitter_open(&emitter, &options), 0);
+    emitter_cover(emitter, 4711);
+    scratch_pause_ms(120);
+    emitter_tick(emitter);
+    const uint64_t before_ns = clock_now_ns();
+    assert_int_equal(emitter_close(&emitter), 0);
+    tally_capture(&tally, path);
+    assert_int_equal(tally.vouched_ns, 4711);
+    assert_true(tally.last_heartbeat_ns >= before_ns);
 }
 
 static void *close_emitter(void *argument)
@@ -496,6 +518,7 @@ int main(void)
         cmocka_unit_test(describes_itself_in_the_capture),
         cmocka_unit_test(two_runs_share_the_emitter_but_not_the_boot),
         cmocka_unit_test(shifts_all_times_to_its_own_clock),
+        cmocka_unit_test(vouches_for_no_more_than_it_covers),
         cmocka_unit_test(a_late_receiver_misses_nothing),
         cmocka_unit_test(what_is_beyond_the_backlog_is_reported),
         cmocka_unit_test(never_waits_without_a_receiver),

@@ -267,6 +267,24 @@ static void pid_used_again(void **state)
     assert_int_equal(tracker_size(*state), 1);
 }
 
+/* A receiver that has just come is told of everything that later records refer to. */
+static void described_again(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7f00, 0);
+    create(*state, SERVICE, 0x1000, 40);
+    const struct record_queue_pair queue_pair = last.queue_pair;
+    const struct record_communicator communicator = last.communicator;
+    memset(&last, 0, sizeof last);
+    tracker_describe(*state);
+    assert_int_equal(last.counts[RECORD_PROCESS], 1);
+    assert_int_equal(last.counts[RECORD_COMMUNICATOR], 1);
+    assert_int_equal(last.counts[RECORD_QUEUE_PAIR], 1);
+    assert_int_equal(last.process.pid, PID);
+    assert_memory_equal(&last.communicator, &communicator, sizeof communicator);
+    assert_memory_equal(&last.queue_pair, &queue_pair, sizeof queue_pair);
+}
+
 static void strange_events(void **state)
 {
     struct event_call event = {.header = header(EVENT_CALL, TID, 20), .communicator = 1};
@@ -295,6 +313,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lost_start, setup, teardown),
         cmocka_unit_test_setup_teardown(lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(pid_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(described_again, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
     };
     return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
