@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_capture.py CAPTURE-ROWS NIC-CAPTURE PORT=PCAP...: what qpscope-nic recorded live of each port (totals, and every message
-with its times) against what independent.py makes of a tcpdump of the same port. Frames that tcpdump saw before
+"""check_capture.py CAPTURE-ROWS NIC-CAPTURE PORT=PCAP...: what qpscope-nic recorded live of each port (totals, every message with its
+times; and every window, where the capture file holds the answer to a request for all of them: ask_windows) against what independent.py makes of a tcpdump of the same port. Frames that tcpdump saw before
 qpscope-nic was ready, or after it ended, must not be in the files. The two clocks (tcpdump: CLOCK_REALTIME, qpscope-nic:
 CLOCK_MONOTONIC) must differ by the same time in every message."""
 import collections
@@ -23,6 +23,7 @@ def read_rows(program, path):
     """Rows by port: the last totals and the messages of each flow, and what was lost."""
     done = subprocess.run([program, path], capture_output=True, text=True, check=True)
     flows, totals, messages, losses = {}, {}, collections.defaultdict(list), []
+    windows, answered = collections.defaultdict(list), 0
     for row in map(json.loads, done.stdout.splitlines()):
         if row["row"] == "flow":
             flows[row["flow"]] = row
@@ -30,9 +31,13 @@ def read_rows(program, path):
             totals[row["flow"]] = row
         elif row["row"] == "message":
             messages[row["flow"]].append(row)
+        elif row["row"] == "window":
+            windows[row["flow"]].append(row)
+        elif row["row"] == "trigger_end":
+            answered += 1
         elif row["row"] == "loss":
             losses.append(row)
-    return flows, totals, messages, losses
+    return flows, totals, messages, losses, windows if answered else None
 
 
 def key_of(flow):
@@ -61,7 +66,7 @@ def compare_messages(key, ours, theirs, offsets):
 
 
 def compare_port(port, path, rows, offsets):
-    flows, totals, messages, losses = rows
+    flows, totals, messages, losses, _ = rows
     theirs, _, ended = independent.analyse(path, resolution_ns=STAMP_NS)
     by_key = collections.defaultdict(list)
     for key, message in ended:
@@ -76,6 +81,20 @@ def compare_port(port, path, rows, offsets):
     yield from (f"lost: {loss}" for loss in losses if loss["port"] == port)
 
 
+def compare_windows(port, path, rows, shift_ns):
+    flows, windows = rows[0], rows[4]
+    theirs = independent.analyse(path, resolution_ns=STAMP_NS, shift_ns=shift_ns)[1]
+    theirs = {(tuple(independent.text_key(key).values()), index): window for (key, index), window in theirs.items()}
+    ours = {(key_of(flow), row["index"]): row for number, flow in flows.items() if flow["port"] == port
+            for row in windows[number]}
+    if set(ours) != set(theirs):
+        yield f"{len(set(ours) - set(theirs))} windows too many, {len(set(theirs) - set(ours))} missing"
+    for key in set(ours) & set(theirs):
+        for name, value in theirs[key].items():
+            if ours[key][name] != value:
+                yield f"{key}: {name} is {ours[key][name]}, independent.py says {value}"
+
+
 def main():
     rows, offsets = read_rows(sys.argv[1], sys.argv[2]), collections.Counter()
     for argument in sys.argv[3:]:
@@ -83,6 +102,11 @@ def main():
         tap.check(f"port {port}: flows, frames, bytes and messages equal", list(compare_port(int(port), path, rows, offsets))[:10])
     tap.check("one clock relation for all messages",
               [] if len(offsets) == 1 else [f"{len(offsets)} relations: {offsets.most_common(4)}"])
+    shift_ns = next(iter(offsets), 0)
+    for argument in sys.argv[3:] if rows[4] is not None else []:
+        port, path = argument.split("=", 1)
+        tap.check(f"port {port}: each of {sum(map(len, rows[4].values()))} windows equal",
+                  list(compare_windows(int(port), path, rows, shift_ns))[:10])
     return tap.finish()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_live.py QPSCOPE-NIC CAPTURE-ROWS: qpscope-nic on a DPDK port, without RDMA: a veth pair in a network namespace, frames of a real
+"""check_live.py QPSCOPE-NIC CAPTURE-ROWS ASK-WINDOWS: qpscope-nic on a DPDK port, without RDMA: a veth pair in a network namespace, frames of a real
 job replayed into one end, qpscope-nic and tcpdump at the other. Needs root."""
 import json
 import os
@@ -36,9 +36,9 @@ def replay(*arguments):
 class Daemon:
     """qpscope-nic on the far end, recording."""
 
-    def __init__(self, program, port, record):
+    def __init__(self, program, port, record, *options):
         self.record, self.log = record, open(record + ".log", "w+")
-        self.process = subprocess.Popen([program, "--port", port, "--record", record], stderr=self.log)
+        self.process = subprocess.Popen([program, "--port", port, "--record", record, *options], stderr=self.log)
         for _ in range(300):
             if "ready" in self.read_log() or self.process.poll() is not None:
                 break
@@ -76,10 +76,10 @@ def counter(rows, name):
     return max((row["total"] for row in rows if row["row"] == "counter" and row["name"] == name), default=0)
 
 
-def check_equal(nic, rows_program, folder):
-    """Each message and total equal to what independent.py makes of a tcpdump of the same port."""
-    pcap, record = os.path.join(folder, "far.pcap"), os.path.join(folder, "equal.capture")
-    daemon = Daemon(nic, "net_pcap0,iface=far@10.0.0.1", record)
+def check_equal(nic, rows_program, ask_windows, folder):
+    """Each total, message and window equal to what independent.py makes of a tcpdump of the same port."""
+    pcap, record, control = os.path.join(folder, "far.pcap"), os.path.join(folder, "equal.capture"), f"ipc://{folder}/control"
+    daemon = Daemon(nic, "net_pcap0,iface=far@10.0.0.1", record, "--link", f"ipc://{folder}/nobody", "--control", control)
     dump = subprocess.Popen(["tcpdump", "-i", "far", "-s", "128", "-B", "16384", "-U", "-w", pcap, "-Z", "root",
                              "--time-stamp-precision=nano"], stderr=subprocess.PIPE, text=True)
     dump.stderr.readline()
@@ -87,15 +87,22 @@ def check_equal(nic, rows_program, folder):
     wait_for_packets(pcap, replay())
     dump.terminate()
     dump.wait()
+    subprocess.run([ask_windows, control], check=True)
+    time.sleep(1)
     code = daemon.stop()
     offsets = check_capture.collections.Counter()
-    findings = list(check_capture.compare_port(1, pcap, check_capture.read_rows(rows_program, record), offsets))
+    rows = check_capture.read_rows(rows_program, record)
+    findings = list(check_capture.compare_port(1, pcap, rows, offsets))
     messages = sum(offsets.values())
     if code != 0:
         findings.append(f"exit code {code}: {daemon.read_log()}")
     if len(offsets) != 1 or messages < 100:
         findings.append(f"{messages} messages, {len(offsets)} clock relations")
     tap.check("flows, frames, bytes and messages equal to those of a tcpdump", findings[:8])
+    findings = ["no answer to the request for windows"]
+    if rows[4] is not None:
+        findings = list(check_capture.compare_windows(1, pcap, rows, next(iter(offsets))))
+    tap.check("each window, asked for, equal to that of a tcpdump", findings[:8])
 
 
 def check_without_stamps(nic, rows_program, folder):
@@ -105,7 +112,7 @@ def check_without_stamps(nic, rows_program, folder):
     replay()
     time.sleep(0.5)
     daemon.stop()
-    flows, totals, _, losses = check_capture.read_rows(rows_program, record)
+    flows, totals, _, losses, _ = check_capture.read_rows(rows_program, record)
     wanted = {tuple(independent.text_key(key).values()): total for key, total in independent.analyse(FRAMES)[0].items()}
     findings = [f"lost: {loss}" for loss in losses]
     if {check_capture.key_of(flow) for flow in flows.values()} != set(wanted):
@@ -169,7 +176,7 @@ def check_refusals(nic, folder):
 
 
 def main():
-    nic, rows_program = map(os.path.abspath, sys.argv[1:3])
+    nic, rows_program, ask_windows = map(os.path.abspath, sys.argv[1:4])
     if "QPSCOPE_TEST_NAMESPACE" not in os.environ:
         if os.geteuid() != 0 or subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode != 0:
             tap.skip("live", "needs root and network namespaces")
@@ -179,7 +186,7 @@ def main():
     make_link()
     folder = tempfile.mkdtemp(prefix="qpscope-live-")
     try:
-        check_equal(nic, rows_program, folder)
+        check_equal(nic, rows_program, ask_windows, folder)
         check_without_stamps(nic, rows_program, folder)
         check_loss(nic, rows_program, folder, "net_pcap")
         check_loss(nic, rows_program, folder, "net_af_packet")

@@ -230,8 +230,9 @@ def messages(key, stream):
         yield message(key, part, stream.repeats)
 
 
-def analyse(path, window_ns=8000, resolution_ns=1):
-    """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first."""
+def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0):
+    """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first.
+    Windows are those of a clock that is shift_ns behind the capture's."""
     flows = collections.defaultdict(collections.Counter)
     windows = collections.defaultdict(dict)
     streams = collections.defaultdict(lambda: (Stream(), Stream()))
@@ -257,7 +258,7 @@ def analyse(path, window_ns=8000, resolution_ns=1):
         total["late_frames"] += place == "late"
         total["retransmitted_frames"] += resent
         total["retransmitted_bytes"] += resent * frame.payload
-        index, offset = divmod(frame.time, window_ns)
+        index, offset = divmod(frame.time - shift_ns, window_ns)
         window = windows[frame.key, index]
         window.setdefault("first_offset_ns", offset)
         window["last_offset_ns"] = offset
