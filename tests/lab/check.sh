@@ -53,6 +53,6 @@ while read -r _ job _; do
     judge "$job" "$here/check_job.py" --size-errors "$out/size-errors.jsonl" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")
-judge quiet "$here/check_frames.py" --nic "$build/nic/qpscope-nic" "$out/quiet"
+judge quiet "$here/check_frames.py" "$build" "$out/quiet"
 judge_plain quiet "the Perfetto file decodes to the store's rows" "$here/check_perfetto.sh" "$qpscope" "$out/quiet"
 exit $bad
