@@ -3,7 +3,7 @@
 # only where to look for libraries; nothing of the job's truth reaches it.
 #
 # Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, host.json (what the host agent
-# says, one record a line), and each daemon's log.
+# says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
 # enters a time namespace), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
@@ -23,12 +23,16 @@ qpscope_wait_ready() { # qpscope_wait_ready DAEMON: until it says that it is rea
 qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
     local daemon=$1
     shift
-    "$@" >>"$QPSCOPE_RUN/$daemon.json" 2>>"$QPSCOPE_RUN/$daemon.log" &
+    {
+        "$@" >>"$QPSCOPE_RUN/$daemon.json" 2>>"$QPSCOPE_RUN/$daemon.log"
+        echo "$daemon $?" >>"$QPSCOPE_RUN/ends.txt"
+    } &
 }
 
 qpscope_start_correlator() {
     qpscope_start correlator "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
-        --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" $QPSCOPE_CORRELATOR_OPTIONS
+        --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" \
+        --control "ipc://$QPSCOPE_RUN/control" $QPSCOPE_CORRELATOR_OPTIONS
 }
 
 qpscope_start_nic() {
@@ -95,5 +99,6 @@ after_job() {
     for daemon in nic host correlator; do
         qpscope_stop "$daemon"
     done
-    cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/host.json "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db "$LAB_OUT/"
+    cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/host.json "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db* \
+        "$QPSCOPE_RUN"/ends.txt "$LAB_OUT/"
 }
