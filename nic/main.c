@@ -217,7 +217,7 @@ static int run_file(struct program *program)
             meter_frame(&program->meter, &frames[i]);
         take_messages(program);
         if (program->publisher != NULL)
-            publisher_tick(program->publisher);
+            publisher_tick(program->publisher, source_covered_ns(program->source));
     }
     int error = received == -ENODATA ? 0 : received < 0 ? received : -EINTR;
     uint64_t overwritten = counter_read(program->tallies.values, TALLY_WINDOWS_OVERWRITTEN);
@@ -256,7 +256,7 @@ static int run_live(struct program *program)
             meter_frame(&program->meter, &frames[i]);
         take_messages(program);
         keep_house(program, &due_ns);
-        publisher_tick(program->publisher);
+        publisher_tick(program->publisher, source_covered_ns(program->source));
         source_rest(program->source, (size_t)received);
     }
     meter_settle(&program->meter, UINT64_MAX, UINT64_MAX);

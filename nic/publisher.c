@@ -35,8 +35,9 @@ struct publisher {
     struct link *control;
     struct meter *meter;
     uint64_t epoch;
-    uint32_t announced; /* flows 1 .. announced have been introduced */
-    uint64_t *told;     /* by flow: frames and messages counted when its totals were last sent */
+    uint64_t covered_ns; /* everything of frames up to here has been added */
+    uint32_t announced;  /* flows 1 .. announced have been introduced */
+    uint64_t *told;      /* by flow: frames and messages counted when its totals were last sent */
     uint32_t told_count;
     uint64_t totals_due_ns;
     uint64_t control_due_ns;
@@ -126,7 +127,7 @@ void publisher_add_loss(struct publisher *publisher, const struct source_loss *l
     emitter_add(publisher->emitter, RECORD_LOSS, &record);
 }
 
-static void add_totals(struct publisher *publisher, uint64_t now_ns)
+static void add_totals(struct publisher *publisher)
 {
     announce(publisher);
     for (uint32_t number = 1; number <= flow_count(publisher->meter->flows); number++) {
@@ -135,7 +136,7 @@ static void add_totals(struct publisher *publisher, uint64_t now_ns)
         if (counted == publisher->told[number - 1])
             continue;
         publisher->told[number - 1] = counted;
-        total.at_ns = now_ns;
+        total.at_ns = publisher->covered_ns;
         emitter_add(publisher->emitter, RECORD_FLOW_TOTAL, &total);
     }
 }
@@ -227,13 +228,15 @@ static void go_on_answering(struct publisher *publisher, uint64_t now_ns)
         end_answer(publisher, answer, now_ns);
 }
 
-void publisher_tick(struct publisher *publisher)
+void publisher_tick(struct publisher *publisher, uint64_t covered_ns)
 {
     uint64_t now_ns = emitter_now_ns(publisher->emitter);
 
+    publisher->covered_ns = covered_ns == 0 ? 1 : covered_ns;
+    emitter_cover(publisher->emitter, publisher->covered_ns);
     if (now_ns >= publisher->totals_due_ns) {
         publisher->totals_due_ns = now_ns + TOTALS_INTERVAL_NS;
-        add_totals(publisher, now_ns);
+        add_totals(publisher);
     }
     if (publisher->control != NULL && now_ns >= publisher->control_due_ns) {
         publisher->control_due_ns = now_ns + CONTROL_INTERVAL_NS;
@@ -251,7 +254,7 @@ int publisher_close(struct publisher **publisher)
     if (*publisher == NULL)
         return 0;
     if ((*publisher)->emitter != NULL) {
-        add_totals(*publisher, emitter_now_ns((*publisher)->emitter));
+        add_totals(*publisher);
         error = emitter_close(&(*publisher)->emitter);
     }
     link_close(&(*publisher)->control, 0);

@@ -29,8 +29,11 @@ void publisher_add_message(struct publisher *publisher, struct record_message *m
 void publisher_add_window(struct publisher *publisher, struct record_window *window);
 void publisher_add_loss(struct publisher *publisher, const struct source_loss *loss);
 
-/* Totals, triggers, heartbeat. Call often (at least every 50 ms); cheap when nothing is due. */
-void publisher_tick(struct publisher *publisher);
+/*
+ * Totals, triggers, heartbeat. Call often (at least every 50 ms); cheap when nothing is due. Everything of frames up to
+ * `covered_ns` has been added: heartbeats say so much.
+ */
+void publisher_tick(struct publisher *publisher, uint64_t covered_ns);
 
 /* Sends the last of everything. Returns the first error of the capture file; a no-op on NULL. */
 int publisher_close(struct publisher **publisher);

@@ -20,6 +20,11 @@ size_t source_ports(const struct source *source, struct record_port *ports, size
     return source->operations->ports(source, ports, capacity);
 }
 
+uint64_t source_covered_ns(const struct source *source)
+{
+    return source->operations->covered_ns(source);
+}
+
 bool source_take_loss(struct source *source, struct source_loss *loss)
 {
     return source->operations->take_loss != NULL && source->operations->take_loss(source, loss);

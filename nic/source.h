@@ -51,5 +51,11 @@ size_t source_ports(const struct source *source, struct record_port *ports, size
 /* A loss that was found since the last call; false when there is none. Not for every burst: it may read files. */
 bool source_take_loss(struct source *source, struct source_loss *loss);
 
+/*
+ * Every frame stamped up to this time has been handed out (a file: as far as it has been read; live: CLOCK_MONOTONIC).
+ * 0 = none yet.
+ */
+uint64_t source_covered_ns(const struct source *source);
+
 /* Live: sleeps when there is little to do; `received` is what the last bursts brought. A file: returns at once. */
 void source_rest(struct source *source, size_t received);

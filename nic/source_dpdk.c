@@ -41,6 +41,7 @@
 #define RING_BLOCK_FRAMES 8u
 #define RING_EXTRA_BYTES  128u /* the kernel's own header, and room for VLAN tags */
 #define INTERVAL_NS       100000000u
+#define HAND_OVER_NS      2000000u     /* from a frame's stamp until it lies where we read */
 #define STAMP_TRUST_NS    60000000000u /* a stamp further than this from now is of another clock */
 #define PAIR_TRIES        64
 #define REST_MIN_NS       50000u
@@ -68,6 +69,7 @@ struct port {
     uint64_t lost;         /* in all */
     uint64_t lost_told;
     uint64_t checked_ns;
+    uint64_t drained_ns; /* when there was last nothing left to read */
     struct record_port record;
 };
 
@@ -427,15 +429,18 @@ static void compare_counts(struct port *port)
 
 static int receive_port(struct dpdk_source *self, struct port *port, struct source_frame frames[SOURCE_BURST_FRAMES])
 {
+    uint64_t now_ns = clock_now_ns();
     uint16_t count = rte_eth_rx_burst(port->id, 0, self->held, SOURCE_BURST_FRAMES);
 
     self->held_count = count;
     port->seen += count;
+    if (count < SOURCE_BURST_FRAMES)
+        port->drained_ns = now_ns;
     if (count == 0 && port->is_asked)
         compare_counts(port);
     if (count == 0)
         return 0;
-    uint64_t now_ns = clock_now_ns();
+    now_ns = clock_now_ns();
     check_pair(self, now_ns);
     for (uint16_t i = 0; i < count; i++) {
         struct rte_mbuf *mbuf = self->held[i];
@@ -540,6 +545,16 @@ static size_t list_dpdk(const struct source *source, struct record_port *ports, 
     return count;
 }
 
+static uint64_t cover_dpdk(const struct source *source)
+{
+    const struct dpdk_source *self = (const struct dpdk_source *)source;
+    uint64_t drained_ns = UINT64_MAX;
+
+    for (size_t i = 0; i < self->ports_count; i++)
+        drained_ns = self->ports[i].drained_ns < drained_ns ? self->ports[i].drained_ns : drained_ns;
+    return drained_ns > HAND_OVER_NS ? drained_ns - HAND_OVER_NS : 0;
+}
+
 static void close_dpdk(struct source *source)
 {
     struct dpdk_source *self = (struct dpdk_source *)source;
@@ -562,6 +577,7 @@ static const struct source_operations operations = {
     .close = close_dpdk,
     .receive = receive_dpdk,
     .ports = list_dpdk,
+    .covered_ns = cover_dpdk,
     .take_loss = take_dpdk_loss,
     .rest = rest_dpdk,
 };

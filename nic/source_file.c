@@ -15,6 +15,7 @@
 struct file_source {
     struct source source;
     struct packet_file *file;
+    uint64_t covered_ns;
     char name[sizeof((struct record_port *)0)->name];
 };
 
@@ -34,6 +35,8 @@ static int receive_file(struct source *source, struct source_frame frames[SOURCE
 
     if (result <= 0)
         return result == 0 ? -ENODATA : result;
+    if (packet.at_ns > self->covered_ns)
+        self->covered_ns = packet.at_ns;
     frames[0] = (struct source_frame){.bytes = packet.bytes,
                                       .captured_bytes = packet.captured_bytes,
                                       .original_bytes = packet.original_bytes,
@@ -54,10 +57,16 @@ static size_t list_file(const struct source *source, struct record_port *ports, 
     return 1;
 }
 
+static uint64_t cover_file(const struct source *source)
+{
+    return ((const struct file_source *)source)->covered_ns;
+}
+
 static const struct source_operations operations = {
     .close = close_file,
     .receive = receive_file,
     .ports = list_file,
+    .covered_ns = cover_file,
 };
 
 int source_open_file(struct source **source, const char *path)

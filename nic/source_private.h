@@ -8,6 +8,7 @@ struct source_operations {
     void (*close)(struct source *source);
     int (*receive)(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES]);
     size_t (*ports)(const struct source *source, struct record_port *ports, size_t capacity);
+    uint64_t (*covered_ns)(const struct source *source);
     bool (*take_loss)(struct source *source, struct source_loss *loss); /* NULL = never loses */
     void (*rest)(struct source *source, size_t received);               /* NULL = never rests */
 };

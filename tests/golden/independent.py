@@ -133,7 +133,7 @@ def parse(time, order, link, data, original):
                  traffic_class & 3 == 3, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport)
 
 
-def read_frames(path, resolution_ns):
+def read_frames(path, resolution_ns=1):
     with open(path, "rb") as file:
         data = file.read()
     packets = read_pcapng(data) if data[:4] == b"\x0a\x0d\x0d\x0a" else read_pcap(data)

@@ -19,7 +19,7 @@
 #define PAYLOAD_BYTES  4096u
 #define MESSAGE_FRAMES 128u
 #define FRAME_NS       41u
-#define TURN_FRAMES    (1u << 20)
+#define TURN_FRAMES    (1u << 18)
 #define AT_OPCODE      42
 #define AT_PSN         51
 

@@ -152,7 +152,7 @@ static void take_all(struct fixture *fixture)
 static void run_until(struct fixture *fixture, bool (*done)(const struct fixture *))
 {
     for (int i = 0; i < TRIES && !done(fixture); i++) {
-        publisher_tick(fixture->publisher);
+        publisher_tick(fixture->publisher, clock_now_ns());
         emitter_tick(fixture->asker);
         take_all(fixture);
         usleep(1000);
@@ -246,7 +246,7 @@ static void test_waits_for_the_interval(void **state)
     ask(fixture, start_ns, start_ns + 200000000, 0);
     for (uint32_t i = 0; i < 50; i++) {
         pass(fixture, 1, i, clock_now_ns());
-        publisher_tick(fixture->publisher);
+        publisher_tick(fixture->publisher, clock_now_ns());
         usleep(2000);
     }
     run_until(fixture, has_end);
