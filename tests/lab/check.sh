@@ -44,6 +44,7 @@ judge_plain lab "every job ran and ended well" \
 while read -r _ job _; do
     folder=$out/$job
     [ -f "$folder/qpscope.db" ] || { echo "not ok - $job: left no store" && bad=1 && continue; }
+    judge_plain "$job" "no daemon failed" test -z "$(grep -v ' 0$' "$folder/ends.txt" | grep -v ' 137$')"
     judge_plain "$job" "the truth agrees with itself" "$here/truth.py" "$folder"
     if [ "$job" = killed ]; then
         judge "$job" "$here/check_killed.py" "$folder"
@@ -53,6 +54,7 @@ while read -r _ job _; do
     judge "$job" "$here/check_job.py" --size-errors "$out/size-errors.jsonl" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")
-judge quiet "$here/check_frames.py" "$build" "$out/quiet"
+judge quiet python3 "$top/tests/golden/check_capture.py" "$build/tests/golden/capture_rows" "$out/quiet/nic.capture" \
+    1="$out/quiet/far0.pcap" 2="$out/quiet/far1.pcap" 3="$out/quiet/far2.pcap" 4="$out/quiet/far3.pcap"
 judge_plain quiet "the Perfetto file decodes to the store's rows" "$here/check_perfetto.sh" "$qpscope" "$out/quiet"
 exit $bad

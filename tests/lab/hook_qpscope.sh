@@ -5,7 +5,7 @@
 # Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, host.json (what the host agent
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
-# enters a time namespace), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+# enters a time namespace), QPSCOPE_KILLS, QPSCOPE_ALL_WINDOWS (asks for every window at the end), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
 QPSCOPE_RUN=/run/qpscope
 
@@ -96,6 +96,10 @@ before_job() {
 
 after_job() {
     local daemon
+    if [ -n "${QPSCOPE_ALL_WINDOWS:-}" ]; then
+        "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
+        lab_nap 3
+    fi
     for daemon in nic host correlator; do
         qpscope_stop "$daemon"
     done
