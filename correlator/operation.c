@@ -8,15 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_CALLS  4   /* that must fit in a row before a new start is believed */
-#define START_TIMES 128 /* where a new start is looked for */
-#define START_CALLS 256
+#define LOOK_CALLS   4   /* that must fit in a row before a new start is believed */
+#define START_TIMES  128 /* where a new start is looked for */
+#define LITTLE_PARTS 4   /* calls that take a quarter longer than the shortest are as good */
+#define START_CALLS  256
 
 struct cutter {
     operation_cut_list *cuts;
     const lane_list *lanes;
     enum lane_direction direction;
     const struct operation_losses *losses;
+    bool ring; /* cuts collectives; else the point-to-point calls with `peer`: they have lanes of their own */
+    int32_t peer;
     struct matcher matcher;
     size_t *at;
     size_t *trial;
@@ -32,6 +35,21 @@ static struct part *part_of(const struct cutter *cutter, size_t call)
 static const struct work *work_of(const struct cutter *cutter, size_t call)
 {
     return &cutter->cuts->items[call].work;
+}
+
+/* True when the call is one of those being cut and has payload in this direction. */
+static bool expects(const struct cutter *cutter, size_t call)
+{
+    const struct work *work = work_of(cutter, call);
+
+    return work->ring == cutter->ring && (work->ring || work->peer == cutter->peer) &&
+           matcher_expects(&cutter->matcher, work);
+}
+
+static bool is_selected(const struct cutter *cutter, const struct lane *lane)
+{
+    return lane->point_to_point != cutter->ring &&
+           (cutter->ring || lane->peer_rank == cutter->peer || lane->peer_rank < 0);
 }
 
 static bool lanes_left(const struct cutter *cutter, const struct work *work, const size_t *at)
@@ -79,18 +97,28 @@ static uint64_t span_of(const struct cutter *cutter, const share_list *shares)
     return last > first ? last - first : 0;
 }
 
+/* True when slots are left that calls of this selection could have used. */
+static bool slots_left(const struct cutter *cutter, const size_t *at)
+{
+    for (size_t i = 0; i < cutter->lanes->count; i++)
+        if (is_selected(cutter, &cutter->lanes->items[i]) && at[i] < cutter->lanes->items[i].slots.count)
+            return true;
+    return false;
+}
+
 /*
- * How many calls from `call` on fit the slots from `trial` on, up to LOOK_CALLS; 0 when they do not fit to there or to
- * the end of the slots. *span_ns is the mean time from a call's first to its last frame.
+ * How many calls from `call` on fit the slots from `trial` on, up to LOOK_CALLS; 0 when they do not fit to there, or to
+ * where both end together. *span_ns is the mean time from a call's first to its last frame.
  */
 static unsigned fits(struct cutter *cutter, size_t call, uint64_t *span_ns)
 {
     unsigned fitted = 0;
+    size_t i;
 
     *span_ns = 0;
-    for (size_t i = call; i < cutter->cuts->count && fitted < LOOK_CALLS; i++) {
+    for (i = call; i < cutter->cuts->count && fitted < LOOK_CALLS; i++) {
         const struct work *work = work_of(cutter, i);
-        if (!matcher_expects(&cutter->matcher, work))
+        if (!expects(cutter, i))
             continue;
         enum match match = matcher_try(&cutter->matcher, work, cutter->trial, &cutter->shares);
         if (match == MATCH_NONE && lanes_left(cutter, work, cutter->trial))
@@ -101,6 +129,8 @@ static unsigned fits(struct cutter *cutter, size_t call, uint64_t *span_ns)
         *span_ns += span_of(cutter, &cutter->shares);
         fitted++;
     }
+    if (i == cutter->cuts->count && fitted < LOOK_CALLS && slots_left(cutter, cutter->trial))
+        return 0;
     *span_ns /= fitted > 0 ? fitted : 1;
     return fitted;
 }
@@ -110,7 +140,7 @@ static void trial_from(struct cutter *cutter, uint64_t start_ns)
     for (size_t i = 0; i < cutter->lanes->count; i++) {
         const struct lane *lane = &cutter->lanes->items[i];
         size_t slot = cutter->at[i];
-        while (slot < lane->slots.count && lane->slots.items[slot].first_ns < start_ns)
+        while (is_selected(cutter, lane) && slot < lane->slots.count && lane->slots.items[slot].first_ns < start_ns)
             slot++;
         cutter->trial[i] = slot;
     }
@@ -155,7 +185,7 @@ static void latest_call(struct cutter *cutter, size_t call, struct start *start)
         end++;
     start->fitted = 0;
     while (end-- > call && start->fitted == 0) {
-        if (!matcher_expects(&cutter->matcher, work_of(cutter, end)))
+        if (!expects(cutter, end))
             continue;
         trial_from(cutter, start->ns);
         start->call = end;
@@ -164,27 +194,44 @@ static void latest_call(struct cutter *cutter, size_t call, struct start *start)
 }
 
 /*
- * Of all starts the one that explains most calls, and of those the one whose calls take the least time: a cut that is
- * off by some slots of a repeating pattern makes calls that stretch over the pauses between them.
+ * Of all starts that explain most calls the first whose calls take little time: a cut that is off by some slots of a
+ * repeating pattern makes calls that stretch over the pauses between them.
  */
-static bool find_start(struct cutter *cutter, size_t call, struct start *best)
+static bool choose_start(const struct start *starts, size_t count, struct start *chosen)
+{
+    unsigned fitted = 0;
+    uint64_t least = UINT64_MAX;
+
+    for (size_t i = 0; i < count; i++)
+        fitted = starts[i].fitted > fitted ? starts[i].fitted : fitted;
+    for (size_t i = 0; i < count; i++)
+        if (starts[i].fitted == fitted && starts[i].span_ns < least)
+            least = starts[i].span_ns;
+    for (size_t i = 0; i < count && fitted > 0; i++)
+        if (starts[i].fitted == fitted && starts[i].span_ns <= least + least / LITTLE_PARTS) {
+            *chosen = starts[i];
+            return true;
+        }
+    return false;
+}
+
+static bool find_start(struct cutter *cutter, size_t call, struct start *chosen)
 {
     time_list times = {0};
+    ARRAY(struct start) starts = {0};
 
-    best->fitted = 0;
     start_times(cutter, work_of(cutter, call), &times);
     for (size_t i = 0; i < times.count; i++) {
-        struct start start = {.ns = times.items[i], .call = call};
         if (i > 0 && times.items[i] == times.items[i - 1])
             continue;
-        latest_call(cutter, call, &start);
-        bool better = start.fitted > best->fitted ||
-                      (start.fitted > 0 && start.fitted == best->fitted && start.span_ns < best->span_ns);
-        if (better && (best->fitted == 0 || start.call <= best->call + LOOK_CALLS))
-            *best = start;
+        struct start *start = array_add(&starts);
+        start->ns = times.items[i];
+        latest_call(cutter, call, start);
     }
+    bool found = choose_start(starts.items, starts.count, chosen);
     array_fini(&times);
-    return best->fitted > 0;
+    array_fini(&starts);
+    return found;
 }
 
 /* The call among [from, to) that a left-over slot most likely belongs to, `to` of none. */
@@ -193,7 +240,7 @@ static size_t owner_of_rest(const struct cutter *cutter, const struct lane *lane
 {
     for (size_t call = to; call-- > from;) {
         const struct work *work = work_of(cutter, call);
-        if (matcher_may_use(work, lane) && matcher_expects(&cutter->matcher, work) &&
+        if (matcher_may_use(work, lane) && expects(cutter, call) &&
             work->enqueued_ns <= first_ns + cutter->matcher.bound_ns)
             return call;
     }
@@ -220,7 +267,7 @@ static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t s
         cutter->at[i] = cutter->trial[i];
     }
     for (size_t call = from; call < to; call++)
-        if (matcher_expects(&cutter->matcher, work_of(cutter, call)))
+        if (expects(cutter, call))
             part_of(cutter, call)->state = PART_BROKEN;
 }
 
@@ -273,7 +320,7 @@ static size_t cut_call(struct cutter *cutter, size_t call)
     const struct work *work = work_of(cutter, call);
     struct start start = {0};
 
-    if (!matcher_expects(&cutter->matcher, work))
+    if (!expects(cutter, call))
         return call + 1;
     bool doubt = doubtful(cutter, work);
     enum match match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
@@ -295,6 +342,28 @@ static size_t cut_call(struct cutter *cutter, size_t call)
     return call + 1;
 }
 
+static void cut_selected(struct cutter *cutter, bool ring, int32_t peer)
+{
+    cutter->ring = ring;
+    cutter->peer = peer;
+    cutter->last_ns = 0;
+    for (size_t call = 0; call < cutter->cuts->count;)
+        call = cut_call(cutter, call);
+}
+
+/* Each peer once, in order of the first call to it. */
+static void cut_peers(struct cutter *cutter)
+{
+    for (size_t call = 0; call < cutter->cuts->count; call++) {
+        const struct work *work = work_of(cutter, call);
+        bool seen = work->ring;
+        for (size_t before = 0; before < call && !seen; before++)
+            seen = !work_of(cutter, before)->ring && work_of(cutter, before)->peer == work->peer;
+        if (!seen)
+            cut_selected(cutter, false, work->peer);
+    }
+}
+
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
                    uint64_t bound_ns, const struct operation_losses *losses)
 {
@@ -305,8 +374,8 @@ void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_d
     matcher_init(&cutter.matcher, lanes, rank, bound_ns);
     cutter.at = array_zeroed(lanes->count * sizeof *cutter.at);
     cutter.trial = array_zeroed(lanes->count * sizeof *cutter.trial);
-    for (size_t call = 0; call < cuts->count;)
-        call = cut_call(&cutter, call);
+    cut_selected(&cutter, true, -1);
+    cut_peers(&cutter);
     free(cutter.at);
     free(cutter.trial);
     array_fini(&cutter.shares);

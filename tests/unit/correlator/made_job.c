@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The made-up job. One step is an all-gather, two equal all-reduces enqueued back to back, a reduce-scatter and, where
+ * asked for, a group of a send and a receive. Sizes are chosen so that every chunk is cut into two equal slices of one
+ * slot each: then an all-reduce sends 2 (n - 1) chunks a channel, the others n - 1.
+ */
+#include "tests/unit/correlator/made_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE_BYTES 65536u
+#define SLOT_NS     400000ULL /* a slot's message, at the usual pace */
+#define CREDIT_NS   60000ULL
+#define ENQUEUE_NS  200000ULL
+#define COMPUTE_NS  (20 * MADE_MS)
+#define START_NS    (1000 * MADE_MS)
+#define FIRST_QPN   17
+#define GROUP_BYTES (3 * SLICE_BYTES)
+
+struct connection { /* from a rank to the next one, on one channel */
+    uint32_t data_flow;
+    uint32_t credit_flow;
+};
+
+struct maker {
+    struct made_job *job;
+    struct connection rings[MADE_RANKS_MAX][4];
+    struct connection pairs[MADE_RANKS_MAX];
+    uint64_t free_ns[MADE_RANKS_MAX];    /* when the rank's stream is free */
+    uint64_t enqueue_ns[MADE_RANKS_MAX]; /* when its host enqueues next */
+    uint64_t sequence;
+    uint64_t random;
+    uint32_t group;
+    int step;
+    bool first; /* operation of the step */
+};
+
+static uint64_t chance(struct maker *maker, uint64_t below)
+{
+    maker->random = maker->random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (maker->random >> 33) % below;
+}
+
+static void address(uint8_t bytes[ADDRESS_BYTES], int rank)
+{
+    memset(bytes, 0, ADDRESS_BYTES);
+    bytes[10] = bytes[11] = 0xff;
+    bytes[12] = 10;
+    bytes[15] = (uint8_t)(rank + 1);
+}
+
+/* Each rank's queue pairs are numbered from FIRST_QPN, as devices of their own do. */
+static uint32_t qpn(int place)
+{
+    return FIRST_QPN + (uint32_t)place;
+}
+
+static uint32_t add_flow(struct maker *maker, int from, int to, uint32_t destination_qpn, uint64_t first_ns)
+{
+    static uint32_t number;
+    struct feed *nic = &maker->job->nic;
+    struct record_flow flow = {.flow = ++number, .vantage = VANTAGE_TX, .port = (uint32_t)from + 1};
+
+    address(flow.source, from);
+    address(flow.destination, to);
+    flow.destination_qpn = destination_qpn;
+    flow.first_ns = feed_time(nic, first_ns);
+    feed_add(nic, RECORD_FLOW, &flow);
+    return flow.flow;
+}
+
+static void add_queue_pair(struct maker *maker, int rank, int peer, int place, int remote_place, uint64_t created_ns)
+{
+    struct feed *host = &maker->job->host;
+    struct record_queue_pair pair = {
+        .queue_pair = (uint32_t)(rank * 100 + place + 1),
+        .process = (uint32_t)rank + 1,
+        .communicator = (uint32_t)rank + 1,
+        .qpn = qpn(place),
+        .remote_qpn = qpn(remote_place),
+        .port = 1,
+        .state = QUEUE_PAIR_RTS,
+        .created_ns = feed_time(host, created_ns),
+    };
+
+    address(pair.address, rank);
+    address(pair.remote_address, peer);
+    strcpy(pair.device, "rxe0");
+    pair.device[3] = (char)('0' + rank);
+    feed_add(host, RECORD_QUEUE_PAIR, &pair);
+}
+
+/* Places on a rank: 2c sends on channel c, 2c + 1 receives; the last two are for the group. */
+static struct connection connect_ranks(struct maker *maker, int rank, int place, const uint64_t *created_ns)
+{
+    int next = (rank + 1) % maker->job->options.ranks;
+    uint64_t made_ns = created_ns[rank] > created_ns[next] ? created_ns[rank] : created_ns[next];
+    struct connection connection;
+
+    add_queue_pair(maker, rank, next, place, place + 1, created_ns[rank]);
+    add_queue_pair(maker, next, rank, place + 1, place, created_ns[next]);
+    connection.data_flow = add_flow(maker, rank, next, qpn(place + 1), made_ns);
+    connection.credit_flow = add_flow(maker, next, rank, qpn(place), made_ns);
+    return connection;
+}
+
+static void add_rank(struct maker *maker, int rank)
+{
+    struct made_job *job = maker->job;
+    struct record_process process = {.process = (uint32_t)rank + 1, .pid = 100 + (uint32_t)rank};
+    struct record_communicator communicator = {
+        .communicator = (uint32_t)rank + 1,
+        .process = (uint32_t)rank + 1,
+        .pointer = 0x1000,
+        .identity = "made-up-job-one",
+        .ranks_count = job->options.ranks,
+        .rank = rank,
+        .created_ns = feed_time(&job->host, START_NS - 500 * MADE_MS),
+        .ready_ns = feed_time(&job->host, START_NS - 100 * MADE_MS),
+    };
+    struct record_port port = {.port = (uint32_t)rank + 1};
+
+    strcpy(process.command, "train");
+    strcpy(port.name, "fa0");
+    port.name[2] = (char)('0' + rank);
+    feed_add(&job->host, RECORD_PROCESS, &process);
+    feed_add(&job->host, RECORD_COMMUNICATOR, &communicator);
+    feed_add(&job->nic, RECORD_PORT, &port);
+}
+
+static void add_message(struct maker *maker, uint32_t flow, uint64_t first_ns, uint64_t took_ns, uint32_t bytes,
+                        uint8_t role, int64_t immediate)
+{
+    struct feed *nic = &maker->job->nic;
+    struct record_message message = {
+        .header.source = flow,
+        .first_ns = feed_time(nic, first_ns),
+        .duration_ns = (uint32_t)took_ns,
+        .payload_bytes = bytes,
+        .frames = bytes / 4096 + 1,
+        .role = role,
+        .flags = immediate >= 0 ? MESSAGE_IMMEDIATE : 0,
+        .immediate = immediate >= 0 ? __builtin_bswap32((uint32_t)immediate) : 0,
+    };
+
+    feed_add(nic, RECORD_MESSAGE, &message);
+}
+
+/* One slot: a credit, the data, and the empty write that ends it. */
+static uint64_t add_slot(struct maker *maker, const struct connection *connection, uint64_t credit_ns, uint64_t data_ns,
+                         uint64_t took_ns)
+{
+    add_message(maker, connection->credit_flow, credit_ns, 0, 64, ROLE_CREDIT, -1);
+    add_message(maker, connection->data_flow, data_ns, took_ns, SLICE_BYTES, ROLE_DATA, -1);
+    add_message(maker, connection->data_flow, data_ns + took_ns + 1000, 0, 0, ROLE_DATA, SLICE_BYTES);
+    maker->job->sent_bytes += SLICE_BYTES;
+    return data_ns + took_ns + 1000;
+}
+
+static bool faulty(const struct maker *maker, enum made_fault fault, int rank)
+{
+    const struct made_options *options = &maker->job->options;
+
+    return options->fault == fault && options->fault_rank == rank && maker->step >= options->fault_first_step;
+}
+
+static void add_call(struct maker *maker, int rank, uint8_t operation, uint64_t count, int peer, uint64_t sequence,
+                     uint32_t group)
+{
+    struct feed *host = &maker->job->host;
+    struct record_call call = {
+        .header.source = (uint32_t)rank + 1,
+        .sequence = sequence,
+        .count = count,
+        .entered_ns = feed_time(host, maker->enqueue_ns[rank]),
+        .enqueued_ns = feed_time(host, maker->enqueue_ns[rank]),
+        .peer = peer,
+        .tid = 500 + (uint32_t)rank,
+        .group = group,
+        .operation = operation,
+        .datatype = 7, /* float32 */
+        .reduction = 255,
+    };
+
+    feed_add(host, RECORD_CALL, &call);
+}
+
+struct wave { /* when each rank can credit and can send, in one operation */
+    uint64_t credit_ns[MADE_RANKS_MAX];
+    uint64_t data_ns[MADE_RANKS_MAX];
+};
+
+static void arrive(struct maker *maker, struct wave *wave)
+{
+    for (int rank = 0; rank < maker->job->options.ranks; rank++) {
+        uint64_t host = maker->enqueue_ns[rank] + CREDIT_NS + chance(maker, CREDIT_NS);
+        uint64_t begin = maker->free_ns[rank] > host ? maker->free_ns[rank] : host;
+        wave->credit_ns[rank] = host > maker->free_ns[rank] ? host : maker->free_ns[rank] + chance(maker, CREDIT_NS);
+        wave->data_ns[rank] = begin + 4 * CREDIT_NS + chance(maker, CREDIT_NS);
+        if (maker->first && faulty(maker, MADE_GPU, rank))
+            wave->data_ns[rank] += maker->job->options.fault_ns;
+        maker->enqueue_ns[rank] += ENQUEUE_NS;
+    }
+}
+
+/* Plays `slots` slots on one connection; all but the first wait until every rank has sent its first one. */
+static void play(struct maker *maker, int rank, const struct connection *connection, const struct wave *wave,
+                 unsigned slots)
+{
+    int ranks = maker->job->options.ranks;
+    int next = (rank + 1) % ranks;
+    uint64_t took = faulty(maker, MADE_LINK, rank) ? 10 * SLOT_NS : SLOT_NS;
+    uint64_t all = 0;
+    uint64_t at = wave->data_ns[rank];
+
+    for (int other = 0; other < ranks; other++) {
+        uint64_t ready = wave->data_ns[other] + SLOT_NS;
+        all = ready > all ? ready : all;
+    }
+    if (at < wave->credit_ns[next] + CREDIT_NS)
+        at = wave->credit_ns[next] + CREDIT_NS;
+    for (unsigned slot = 0; slot < slots; slot++) {
+        uint64_t credit = slot < 8 ? wave->credit_ns[next] + slot * 1000 : at - CREDIT_NS;
+        at = add_slot(maker, connection, credit, at, took) + CREDIT_NS;
+        if (slot == 0 && at < all)
+            at = all;
+    }
+    if (at > maker->free_ns[rank])
+        maker->free_ns[rank] = at;
+    if (at > maker->free_ns[next])
+        maker->free_ns[next] = at;
+}
+
+static void send_batches(struct maker *maker)
+{
+    uint64_t latest = 0;
+
+    for (int rank = 0; rank < maker->job->options.ranks; rank++)
+        latest = maker->free_ns[rank] > latest ? maker->free_ns[rank] : latest;
+    feed_send(&maker->job->nic, latest);
+    feed_send(&maker->job->host, latest);
+}
+
+static void collective(struct maker *maker, uint8_t operation, unsigned rounds)
+{
+    const struct made_options *options = &maker->job->options;
+    uint64_t part = 2ULL * SLICE_BYTES * (uint64_t)options->channels;
+    uint64_t bytes = operation == OPERATION_ALL_REDUCE ? part * (uint64_t)options->ranks : part;
+    struct wave wave;
+
+    for (int rank = 0; rank < options->ranks; rank++)
+        add_call(maker, rank, operation, bytes / 4, -1, maker->sequence, 0);
+    arrive(maker, &wave);
+    for (int rank = 0; rank < options->ranks; rank++)
+        for (int channel = 0; channel < options->channels; channel++)
+            play(maker, rank, &maker->rings[rank][channel], &wave, 2 * rounds);
+    maker->sequence++;
+    maker->first = false;
+    send_batches(maker);
+}
+
+static void group(struct maker *maker)
+{
+    const struct made_options *options = &maker->job->options;
+    struct wave wave;
+
+    maker->group++;
+    for (int rank = 0; rank < options->ranks; rank++) {
+        int next = (rank + 1) % options->ranks;
+        int before = (rank + options->ranks - 1) % options->ranks;
+        add_call(maker, rank, OPERATION_SEND, GROUP_BYTES / 4, next, maker->group - 1, maker->group);
+        add_call(maker, rank, OPERATION_RECV, GROUP_BYTES / 4, before, maker->group - 1, maker->group);
+    }
+    for (int rank = 0; rank < options->ranks && maker->group == 1; rank++)
+        maker->pairs[rank] = connect_ranks(maker, rank, 2 * options->channels, maker->enqueue_ns);
+    arrive(maker, &wave);
+    for (int rank = 0; rank < options->ranks; rank++)
+        play(maker, rank, &maker->pairs[rank], &wave, GROUP_BYTES / SLICE_BYTES);
+    send_batches(maker);
+}
+
+static void begin_step(struct maker *maker)
+{
+    const struct made_options *options = &maker->job->options;
+    uint64_t latest = 0;
+
+    for (int rank = 0; rank < options->ranks; rank++)
+        latest = maker->free_ns[rank] > latest ? maker->free_ns[rank] : latest;
+    for (int rank = 0; rank < options->ranks; rank++) {
+        maker->enqueue_ns[rank] = latest + COMPUTE_NS + chance(maker, MADE_MS);
+        if (faulty(maker, MADE_HOST, rank))
+            maker->enqueue_ns[rank] += options->fault_ns;
+    }
+    feed_exchange(&maker->job->nic, latest, 20000 + chance(maker, 30000), 20000 + chance(maker, 30000));
+    feed_exchange(&maker->job->host, latest, 20000 + chance(maker, 30000), 20000 + chance(maker, 30000));
+    maker->first = true;
+}
+
+static void play_step(struct maker *maker)
+{
+    unsigned others = (unsigned)maker->job->options.ranks - 1;
+
+    begin_step(maker);
+    collective(maker, OPERATION_ALL_GATHER, others);
+    collective(maker, OPERATION_ALL_REDUCE, 2 * others);
+    collective(maker, OPERATION_ALL_REDUCE, 2 * others);
+    collective(maker, OPERATION_REDUCE_SCATTER, others);
+    if (maker->job->options.groups)
+        group(maker);
+}
+
+static void set_up(struct maker *maker)
+{
+    struct made_job *job = maker->job;
+    const struct made_options *options = &job->options;
+
+    feed_hello(&job->nic, START_NS - 900 * MADE_MS, 8000);
+    feed_hello(&job->host, START_NS - 900 * MADE_MS, 0);
+    for (int rank = 0; rank < options->ranks; rank++)
+        add_rank(maker, rank);
+    for (int rank = 0; rank < options->ranks; rank++)
+        maker->free_ns[rank] = START_NS - 300 * MADE_MS;
+    for (int channel = 0; channel < options->channels; channel++)
+        for (int rank = 0; rank < options->ranks; rank++)
+            maker->rings[rank][channel] = connect_ranks(maker, rank, 2 * channel, maker->free_ns);
+    for (int rank = 0; rank < options->ranks; rank++)
+        maker->free_ns[rank] = START_NS;
+}
+
+struct made_job *made_create(const struct made_options *options)
+{
+    struct made_job *job = calloc(1, sizeof *job);
+    struct maker maker = {.job = job, .random = options->seed * 977 + 1, .step = -1};
+
+    job->options = *options;
+    job->operations = options->groups ? 5 : 4;
+    feed_init(&job->nic, EMITTER_NIC, 0xa1, 0xb1, options->nic_offset_ns);
+    feed_init(&job->host, EMITTER_HOST, 0xa2, 0xb2, options->host_offset_ns);
+    set_up(&maker);
+    if (options->warm_up) {
+        begin_step(&maker);
+        collective(&maker, OPERATION_ALL_REDUCE, 2 * ((unsigned)options->ranks - 1));
+    }
+    job->first_step_ns = maker.free_ns[0];
+    for (maker.step = 0; maker.step < options->steps; maker.step++)
+        play_step(&maker);
+    feed_last(&job->nic, maker.free_ns[0] + MADE_MS);
+    feed_last(&job->host, maker.free_ns[0] + MADE_MS);
+    return job;
+}
+
+void made_destroy(struct made_job *job)
+{
+    feed_fini(&job->nic);
+    feed_fini(&job->host);
+    free(job);
+}

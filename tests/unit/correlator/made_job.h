@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A made-up job for tests: ranks in a ring with some channels, in steps of collectives and sends, as a NIC and a host
+ * emitter would report it, with what is true about it. Everything is computed from the options; written apart from the
+ * correlator. Times of the reference clock, unless an emitter's is meant.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "tests/unit/correlator/feed.h"
+
+#define MADE_RANKS_MAX 8
+#define MADE_STEPS_MAX 64
+#define MADE_MS        1000000ULL
+
+enum made_fault {
+    MADE_NONE,
+    MADE_HOST, /* the rank enqueues the step's first operation late, and all after it */
+    MADE_GPU,  /* its first kernel begins late */
+    MADE_LINK, /* what it sends takes ten times as long */
+};
+
+struct made_options {
+    int ranks;
+    int channels;
+    int steps;
+    enum made_fault fault;
+    int fault_rank;
+    int fault_first_step;
+    uint64_t fault_ns;
+    uint64_t seed;
+    int64_t nic_offset_ns;
+    int64_t host_offset_ns;
+    bool warm_up; /* operations before the first step that no step has */
+    bool groups;  /* a send to the next rank and a receive from the one before, in one group */
+};
+
+struct made_job {
+    struct made_options options;
+    struct feed nic;
+    struct feed host;
+    uint64_t sent_bytes; /* payload that all ranks sent in all operations */
+    int operations;      /* of one step */
+    uint64_t first_step_ns;
+};
+
+/* Heap; to be given to made_destroy. */
+struct made_job *made_create(const struct made_options *options);
+void made_destroy(struct made_job *job);

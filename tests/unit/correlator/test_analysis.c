@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "correlator/analysis.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/correlator/made_job.h"
+#include "tests/unit/scratch.h"
+#include "wire/log.h"
+
+static const struct made_options plain = {.ranks = 4, .channels = 2, .steps = 12, .seed = 1, .groups = true};
+
+static void add_feed(struct analysis *analysis, const struct feed *feed)
+{
+    for (size_t i = 0; i < feed->count; i++)
+        assert_int_equal(analysis_add_batch(analysis, feed->batches[i].bytes, feed->batches[i].length_bytes), 1);
+}
+
+static struct analysis *analysed(const struct made_job *job)
+{
+    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+
+    add_feed(analysis, &job->nic);
+    add_feed(analysis, &job->host);
+    analysis_run(analysis);
+    return analysis;
+}
+
+static uint64_t observed_bytes(const struct analysis *analysis, unsigned flags)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < analysis->job.rank_operations.count; i++) {
+        const struct record_rank_operation *record = &analysis->job.rank_operations.items[i].record;
+        if ((record->flags & (RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM)) == flags)
+            bytes += record->observed_bytes;
+    }
+    return bytes;
+}
+
+static void check_whole(const struct analysis *analysis, const struct made_job *job)
+{
+    size_t operations = (size_t)(job->options.steps * job->operations + job->options.warm_up);
+
+    assert_int_equal(analysis->job.operations.count, operations);
+    assert_int_equal(analysis->job.rank_operations.count, operations * (size_t)job->options.ranks);
+    assert_int_equal(observed_bytes(analysis, 0), job->sent_bytes);
+    assert_int_equal(analysis->job.steps.count, job->options.steps);
+    for (size_t i = 0; i < analysis->job.steps.count; i++)
+        assert_int_equal(analysis->job.steps.items[i].operations, job->operations);
+}
+
+/* Back to back all-reduces, several channels and a group each step: every byte in its operation, every step found. */
+static void test_every_byte_in_its_operation(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 5; ranks++)
+        for (int channels = 1; channels <= 3; channels++) {
+            struct made_options options = plain;
+            options.ranks = ranks;
+            options.channels = channels;
+            options.seed = (uint64_t)(ranks * 10 + channels);
+            struct made_job *job = made_create(&options);
+            struct analysis *analysis = analysed(job);
+            check_whole(analysis, job);
+            assert_int_equal(analysis->job.verdicts.count, 0);
+            analysis_destroy(&analysis);
+            made_destroy(job);
+        }
+}
+
+static void test_warm_up_is_no_step(void **state)
+{
+    struct made_options options = plain;
+    (void)state;
+    options.warm_up = true;
+    struct made_job *job = made_create(&options);
+    struct analysis *analysis = analysed(job);
+
+    check_whole(analysis, job);
+    assert_int_equal(analysis->job.operations.items[0].step, -1);
+    assert_int_equal(analysis->job.operations.items[1].step, 0);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+/* The emitters' clocks are seconds away from the reference and from each other. */
+static void test_clocks_that_differ(void **state)
+{
+    struct made_options options = plain;
+    (void)state;
+    options.nic_offset_ns = 7000 * (int64_t)MADE_MS;
+    options.host_offset_ns = -300 * (int64_t)MADE_MS;
+    struct made_job *job = made_create(&options);
+    struct analysis *analysis = analysed(job);
+
+    check_whole(analysis, job);
+    assert_in_range(analysis->job.steps.items[0].start_ns, job->first_step_ns, job->first_step_ns + 30 * MADE_MS);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+static void check_verdicts(const struct made_options *options, enum verdict_class class, uint64_t error_ns)
+{
+    struct made_job *job = made_create(options);
+    struct analysis *analysis = analysed(job);
+
+    check_whole(analysis, job);
+    assert_int_equal(analysis->job.verdicts.count, options->steps - options->fault_first_step);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
+        const struct verdict *verdict = &analysis->job.verdicts.items[i];
+        assert_int_equal(verdict->class, class);
+        assert_int_equal(verdict->rank, options->fault_rank);
+        assert_int_equal(verdict->step, options->fault_first_step + (int)i);
+        assert_true(strlen(verdict->evidence) > 40);
+        if (error_ns != 0)
+            assert_in_range(verdict->size_ns, options->fault_ns - error_ns, options->fault_ns + error_ns);
+    }
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+static void test_each_fault_names_its_rank(void **state)
+{
+    static const struct {
+        enum made_fault fault;
+        enum verdict_class class;
+        uint64_t error_ns;
+    } faults[] = {{MADE_HOST, VERDICT_HOST_LATE, 2 * MADE_MS},
+                  {MADE_GPU, VERDICT_GPU_LATE, 2 * MADE_MS},
+                  {MADE_LINK, VERDICT_NETWORK_SLOW, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        for (int rank = 0; rank < 4; rank++) {
+            struct made_options options = plain;
+            options.fault = faults[i].fault;
+            options.fault_rank = rank;
+            options.fault_first_step = 3 + rank;
+            options.fault_ns = (40 + 40 * (uint64_t)rank) * MADE_MS;
+            options.seed = 7 * i + (uint64_t)rank;
+            check_verdicts(&options, faults[i].class, faults[i].error_ns);
+        }
+}
+
+static void test_slow_link_names_pair_and_device(void **state)
+{
+    struct made_options options = plain;
+    (void)state;
+    options.fault = MADE_LINK;
+    options.fault_rank = 2;
+    options.fault_first_step = 4;
+    struct made_job *job = made_create(&options);
+    struct analysis *analysis = analysed(job);
+    const struct verdict *verdict = &analysis->job.verdicts.items[0];
+
+    assert_int_equal(verdict->rank, 2);
+    assert_int_equal(verdict->peer_rank, 3);
+    assert_string_equal(verdict->device, "rxe2/1");
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+/* One lost batch of the NIC side: the operation that it carried is incomplete, all others are whole. */
+static void test_loss_touches_only_what_it_hit(void **state)
+{
+    struct made_job *job = made_create(&plain);
+    (void)state;
+    for (size_t lost = 3; lost + 6 < job->nic.count; lost += 5) {
+        struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+        for (size_t i = 0; i < job->nic.count; i++)
+            if (i != lost)
+                analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
+        add_feed(analysis, &job->host);
+        analysis_run(analysis);
+        size_t incomplete = 0;
+        for (size_t i = 0; i < analysis->job.operations.count; i++)
+            incomplete += (analysis->job.operations.items[i].flags & RANK_OPERATION_INCOMPLETE) != 0;
+        assert_int_equal(incomplete, 1);
+        assert_int_equal(analysis->job.steps.count, plain.steps);
+        assert_int_equal(analysis->gaps.count, 1);
+        assert_int_equal(analysis->gaps.items[0].lost, 1);
+        assert_string_equal(gap_cause_name(analysis->gaps.items[0].cause), "batches lost");
+        analysis_destroy(&analysis);
+    }
+    made_destroy(job);
+}
+
+/* The rows of every table, one text. */
+static char *dump(const char *path)
+{
+    sqlite3 *database;
+    sqlite3_stmt *tables;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_prepare_v2(database, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", -1, &tables,
+                       NULL);
+    while (sqlite3_step(tables) == SQLITE_ROW) {
+        char sql[128];
+        sqlite3_stmt *rows;
+        snprintf(sql, sizeof sql, "SELECT * FROM %s ORDER BY rowid", sqlite3_column_text(tables, 0));
+        assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &rows, NULL), SQLITE_OK);
+        while (sqlite3_step(rows) == SQLITE_ROW)
+            for (int i = 0; i < sqlite3_column_count(rows); i++)
+                fprintf(out, "%s|", sqlite3_column_text(rows, i) ? (const char *)sqlite3_column_text(rows, i) : "NULL");
+        sqlite3_finalize(rows);
+    }
+    sqlite3_finalize(tables);
+    sqlite3_close(database);
+    fclose(out);
+    return text;
+}
+
+/* Shuffled, doubled and analysed in between: the same rows. */
+static void test_order_and_repetition_leave_no_trace(void **state)
+{
+    struct made_options options = plain;
+    options.fault = MADE_HOST;
+    options.fault_rank = 1;
+    options.fault_first_step = 5;
+    options.fault_ns = 60 * MADE_MS;
+    struct made_job *job = made_create(&options);
+    struct analysis *first = analysed(job);
+    struct analysis *second = analysis_create(ANALYSIS_MEMORY_BYTES);
+
+    for (size_t i = job->host.count; i-- > 0;)
+        analysis_add_batch(second, job->host.batches[i].bytes, job->host.batches[i].length_bytes);
+    for (size_t i = 0; i < job->nic.count; i += 2)
+        analysis_add_batch(second, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
+    analysis_run(second);
+    for (size_t i = job->nic.count; i-- > 0;)
+        analysis_add_batch(second, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
+    assert_true(second->intake.duplicates_count > 0);
+    analysis_run(second);
+    assert_int_equal(analysis_write(first, scratch_path(state, "", "first.db")), 0);
+    assert_int_equal(analysis_write(second, scratch_path(state, "", "second.db")), 0);
+    char *left = dump(scratch_path(state, "", "first.db"));
+    char *right = dump(scratch_path(state, "", "second.db"));
+    assert_true(strstr(left, "host late") != NULL);
+    assert_string_equal(left, right);
+    free(left);
+    free(right);
+    analysis_destroy(&first);
+    analysis_destroy(&second);
+    made_destroy(job);
+}
+
+static void test_store_is_replaced_as_a_whole(void **state)
+{
+    struct made_job *job = made_create(&plain);
+    struct analysis *analysis = analysed(job);
+    const char *path = scratch_path(state, "", "again.db");
+
+    assert_int_equal(analysis_write(analysis, path), 0);
+    char *once = dump(path);
+    assert_int_equal(analysis_write(analysis, path), 0);
+    char *twice = dump(path);
+    assert_string_equal(once, twice);
+    free(once);
+    free(twice);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+static void test_strangers_file_is_refused(void **state)
+{
+    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+    const char *path = scratch_path(state, "", "other.db");
+    sqlite3 *database;
+
+    analysis_run(analysis);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, "CREATE TABLE theirs (x)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+    assert_int_equal(analysis_write(analysis, path), -EINVAL);
+    scratch_write(scratch_path(state, "", "text.db"), "This is no database, however long it is.", 40, 0600);
+    assert_int_equal(analysis_write(analysis, scratch_path(state, "", "text.db")), -EINVAL);
+    analysis_destroy(&analysis);
+}
+
+/* A full disk (here a limit on the file's size): the store keeps what it held, and takes more as soon as it can. */
+static void test_full_disk_is_survived(void **state)
+{
+    struct made_options small = plain;
+    small.steps = 2;
+    struct made_job *little = made_create(&small);
+    struct made_job *large = made_create(&plain);
+    struct analysis *before = analysed(little);
+    struct analysis *after = analysed(large);
+    const char *path = scratch_path(state, "", "full.db");
+    struct rlimit usual, tight;
+
+    assert_int_equal(analysis_write(before, path), 0);
+    char *held = dump(path);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &usual);
+    tight = (struct rlimit){.rlim_cur = 200 * 1024, .rlim_max = usual.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    int error = analysis_write(after, path);
+    setrlimit(RLIMIT_FSIZE, &usual);
+    assert_true(error == -ENOSPC || error == -EIO);
+    char *still = dump(path);
+    assert_string_equal(held, still);
+    assert_int_equal(analysis_write(after, path), 0);
+    free(held);
+    free(still);
+    analysis_destroy(&before);
+    analysis_destroy(&after);
+    made_destroy(little);
+    made_destroy(large);
+}
+
+/* Rules 1 and 2: with too little memory the oldest detail goes, and is missed by name. */
+static void test_memory_is_bounded(void **state)
+{
+    struct made_job *job = made_create(&plain);
+    struct analysis *analysis = analysis_create(200 * 1024);
+    (void)state;
+    add_feed(analysis, &job->nic);
+    add_feed(analysis, &job->host);
+    analysis_run(analysis);
+    assert_true(analysis->intake.held_bytes <= 220 * 1024);
+    assert_int_equal(analysis->gaps.count, 1);
+    assert_string_equal(gap_cause_name(analysis->gaps.items[0].cause), "memory");
+    assert_true(analysis->gaps.items[0].lost > 0);
+    assert_int_equal(analysis->naming.queue_pairs.count, 4 * 6);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+static void test_nothing_is_an_answer(void **state)
+{
+    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+
+    assert_int_equal(analysis_add_batch(analysis, "stranger", 8), -EBADMSG);
+    analysis_run(analysis);
+    assert_int_equal(analysis->intake.rejected_count, 1);
+    assert_int_equal(analysis_write(analysis, scratch_path(state, "", "nothing.db")), 0);
+    analysis_destroy(&analysis);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_byte_in_its_operation),
+        cmocka_unit_test(test_warm_up_is_no_step),
+        cmocka_unit_test(test_clocks_that_differ),
+        cmocka_unit_test(test_each_fault_names_its_rank),
+        cmocka_unit_test(test_slow_link_names_pair_and_device),
+        cmocka_unit_test(test_loss_touches_only_what_it_hit),
+        cmocka_unit_test(test_order_and_repetition_leave_no_trace),
+        cmocka_unit_test(test_store_is_replaced_as_a_whole),
+        cmocka_unit_test(test_strangers_file_is_refused),
+        cmocka_unit_test(test_full_disk_is_survived),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_nothing_is_an_answer),
+    };
+    log_init("test", LOG_ERROR);
+    return cmocka_run_group_tests_name("analysis", tests, scratch_setup, scratch_teardown);
+}
