@@ -100,6 +100,13 @@ int64_t array_quantile(int64_t *values, size_t count, unsigned per_mille)
     return values[(count - 1) * per_mille / 1000];
 }
 
+int64_t array_middle(int64_t *values, size_t count)
+{
+    int64_t low = array_median(values, count);
+
+    return count == 0 || count % 2 != 0 ? low : low + (values[count / 2] - low) / 2;
+}
+
 int64_t array_spread(int64_t *values, size_t count)
 {
     int64_t middle = array_median(values, count);

@@ -43,5 +43,8 @@ static inline int64_t array_median(int64_t *values, size_t count)
     return array_quantile(values, count, 500);
 }
 
+/* The median, of an even count the mean of the two in the middle; sorts `values`. 0 of none. */
+int64_t array_middle(int64_t *values, size_t count);
+
 /* 1.4826 x the median distance from the median: a standard deviation that outliers do not move. Sorts, overwrites. */
 int64_t array_spread(int64_t *values, size_t count);

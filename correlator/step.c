@@ -376,7 +376,7 @@ static void sum_ranks(struct job *job, struct step *step)
         if (rank->end_ns > step->end_ns)
             step->end_ns = rank->end_ns;
     }
-    step->duration_ns = (uint64_t)array_median(durations, step->ranks);
+    step->duration_ns = (uint64_t)array_middle(durations, step->ranks);
     free(durations);
 }
 

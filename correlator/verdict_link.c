@@ -88,14 +88,6 @@ static bool same_port(const struct pair_time *a, const struct pair_time *b)
     return a->slow && b->slow && a->at_receiver == b->at_receiver && port_rank(a) == port_rank(b);
 }
 
-/* The middle of some steps' durations; 0 of none. */
-static int64_t middle(int64_t *durations, size_t count)
-{
-    int64_t low = array_median(durations, count);
-
-    return count == 0 || count % 2 != 0 ? low : (low + durations[count / 2]) / 2;
-}
-
 /*
  * What the slow port costs a step: by how much the steps with it are longer than those without any slow link, median to
  * median; 0 when there are no steps to compare with.
@@ -120,7 +112,7 @@ static int64_t step_cost(const struct judge *judge, const struct pair_time *slow
         else if (states[i] == 0 && (i >= WARM_STEPS || job->steps.count <= WARM_STEPS + 1))
             without[without_count++] = duration;
     }
-    int64_t cost = without_count == 0 ? 0 : middle(with, with_count) - middle(without, without_count);
+    int64_t cost = without_count == 0 ? 0 : array_middle(with, with_count) - array_middle(without, without_count);
     free(with);
     free(without);
     free(states);
