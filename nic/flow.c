@@ -24,6 +24,7 @@ struct flow_table {
     struct slot *slots;
     uint32_t *pairs; /* by hash of the addresses: number of the newest flow of a chain */
     struct flow *flows;
+    void *flows_memory;
 };
 
 static uint32_t slots_for(uint32_t flows_max)
@@ -38,7 +39,14 @@ static uint32_t slots_for(uint32_t flows_max)
 size_t flow_table_bytes(uint32_t flows_max)
 {
     return sizeof(struct flow_table) + (size_t)slots_for(flows_max) * (sizeof(struct slot) + sizeof(uint32_t)) +
-           (size_t)flows_max * sizeof(struct flow);
+           ((size_t)flows_max + 1) * sizeof(struct flow);
+}
+
+static struct flow *align_flows(void *memory)
+{
+    uintptr_t unit = _Alignof(struct flow);
+
+    return (struct flow *)(((uintptr_t)memory + unit - 1) / unit * unit);
 }
 
 int flow_table_create(struct flow_table **table, uint32_t flows_max)
@@ -52,11 +60,12 @@ int flow_table_create(struct flow_table **table, uint32_t flows_max)
     made->slots_mask = slots - 1;
     made->slots = calloc(slots, sizeof *made->slots);
     made->pairs = calloc(slots, sizeof *made->pairs);
-    made->flows = calloc(flows_max, sizeof *made->flows);
-    if (made->slots == NULL || made->pairs == NULL || made->flows == NULL) {
+    made->flows_memory = calloc(flows_max + 1, sizeof *made->flows); /* untouched pages cost nothing */
+    if (made->slots == NULL || made->pairs == NULL || made->flows_memory == NULL) {
         flow_table_destroy(&made);
         return -ENOMEM;
     }
+    made->flows = align_flows(made->flows_memory);
     if (getrandom(&made->seed, sizeof made->seed, GRND_NONBLOCK) != sizeof made->seed)
         made->seed = (uintptr_t)made;
     *table = made;
@@ -69,7 +78,7 @@ void flow_table_destroy(struct flow_table **table)
         return;
     free((*table)->slots);
     free((*table)->pairs);
-    free((*table)->flows);
+    free((*table)->flows_memory);
     free(*table);
     *table = NULL;
 }
@@ -111,10 +120,35 @@ static struct slot *find_slot(struct flow_table *table, const struct flow_key *k
     }
 }
 
-struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
+uint32_t flow_hash(const struct flow_table *table, const struct flow_key *key)
 {
-    uint64_t pair = hash_pair(table, key->source, key->destination, key);
-    struct slot *slot = find_slot(table, key, hash_key(table, key, pair));
+    return hash_key(table, key, hash_pair(table, key->source, key->destination, key));
+}
+
+void flow_expect(const struct flow_table *table, uint32_t hash)
+{
+    __builtin_prefetch(&table->slots[hash & table->slots_mask]);
+}
+
+void flow_expect_frame(const struct flow_table *table, uint32_t hash, uint32_t psn)
+{
+    uint32_t number = table->slots[hash & table->slots_mask].number;
+
+    if (number == 0)
+        return;
+    const struct flow *flow = &table->flows[number - 1];
+    const struct flow_stream *stream = &flow->streams[FLOW_REQUESTS];
+    for (size_t offset = 0; offset < offsetof(struct flow, streams); offset += 64)
+        __builtin_prefetch((const char *)flow + offset, 1);
+    __builtin_prefetch(&stream->sequence, 1);
+    __builtin_prefetch(&stream->sequence.seen[psn % SEQUENCE_PSNS / 64], 1);
+    __builtin_prefetch(&stream->messages, 1);
+    __builtin_prefetch((const char *)&stream->messages + 64, 1);
+}
+
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key, uint32_t hash)
+{
+    struct slot *slot = find_slot(table, key, hash);
 
     return slot->number == 0 ? NULL : &table->flows[slot->number - 1];
 }

@@ -44,7 +44,7 @@ struct flow {
     uint32_t next_of_pair; /* for the table */
     struct flow_stream streams[FLOW_STREAMS_COUNT];
     struct reuse reuse; /* of the requests */
-};
+} __attribute__((aligned(64)));
 
 struct flow_table;
 
@@ -54,8 +54,16 @@ void flow_table_destroy(struct flow_table **table);
 /* Bytes that a table of that size takes. */
 size_t flow_table_bytes(uint32_t flows_max);
 
-/* The newest flow of a key, or NULL. */
-struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
+/* The newest flow of a key, or NULL. `hash` is flow_hash's of the same key. */
+uint32_t flow_hash(const struct flow_table *table, const struct flow_key *key);
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key, uint32_t hash);
+
+/*
+ * Asks the processor to fetch what flow_find will look at, and, some time later, what a data frame with this PSN will
+ * change. Hints: nothing depends on them.
+ */
+void flow_expect(const struct flow_table *table, uint32_t hash);
+void flow_expect_frame(const struct flow_table *table, uint32_t hash, uint32_t psn);
 
 /* A new flow; one of the same key is succeeded. NULL when the table is full. */
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key);

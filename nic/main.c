@@ -213,8 +213,7 @@ static int run_file(struct program *program)
 
     report_begin(&program->report, program->settings.file);
     while ((received = source_receive(program->source, frames)) > 0 && !stop_asked) {
-        for (int i = 0; i < received; i++)
-            meter_frame(&program->meter, &frames[i]);
+        meter_frames(&program->meter, frames, (size_t)received);
         take_messages(program);
         if (program->publisher != NULL)
             publisher_tick(program->publisher, source_covered_ns(program->source));
@@ -252,8 +251,7 @@ static int run_live(struct program *program)
 
     log_info("ready: watching %zu port%s", program->meter.ports_count, program->meter.ports_count == 1 ? "" : "s");
     while (!stop_asked && (received = source_receive(program->source, frames)) >= 0) {
-        for (int i = 0; i < received; i++)
-            meter_frame(&program->meter, &frames[i]);
+        meter_frames(&program->meter, frames, (size_t)received);
         take_messages(program);
         keep_house(program, &due_ns);
         publisher_tick(program->publisher, source_covered_ns(program->source));

@@ -247,7 +247,7 @@ static void note_part(struct message_queue *queue, struct message_track *track, 
         message = make_room(queue, track, flow, is_loop);
         begin_message(message, frame, at_ns);
     }
-    track->newest = (uint8_t)(message - track->open);
+    track->newest = (uint64_t)(message - track->open);
     add_frame(message, frame, at_ns);
     if (is_whole(message))
         end_message(queue, message, flow, is_loop);

@@ -38,8 +38,8 @@ struct message {
 
 /* The open messages of one direction's requests or responses; embedded, zero is empty. */
 struct message_track {
+    uint64_t newest; /* the one that took the last frame */
     struct message open[MESSAGE_OPEN_MAX];
-    uint8_t newest; /* the one that took the last frame */
 };
 
 struct message_queue;

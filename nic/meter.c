@@ -220,29 +220,49 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns, place);
 }
 
-void meter_frame(struct meter *meter, const struct source_frame *source_frame)
+static void count_frame(struct meter *meter, const struct frame *frame, uint32_t hash, uint64_t at_ns)
 {
-    struct frame frame;
-    enum tally verdict = frame_parse(&frame, source_frame->layer, source_frame->bytes, source_frame->captured_bytes,
-                                     source_frame->original_bytes);
+    struct flow *flow = flow_find(meter->flows, &frame->key, hash);
 
-    tally_add(meter->tallies, verdict, 1);
-    if (verdict != TALLY_FRAMES_ROCE)
-        return;
-    frame.key.port = source_frame->port;
-    struct flow *flow = flow_find(meter->flows, &frame.key);
-    uint64_t at_ns = source_frame->at_ns;
     if (flow == NULL)
-        flow = begin_flow(meter, &frame, at_ns);
+        flow = begin_flow(meter, frame, at_ns);
     if (flow == NULL)
         return;
     if (at_ns > flow->total.last_ns)
         flow->total.last_ns = at_ns;
-    flow->total.marked_frames += (frame.flags & FRAME_MARKED) != 0;
-    if (frame.acknowledgement != 0 || frame.opcode->kind == OPCODE_CONGESTION)
-        count_answer(meter, flow, &frame);
+    flow->total.marked_frames += (frame->flags & FRAME_MARKED) != 0;
+    if (frame->acknowledgement != 0 || frame->opcode->kind == OPCODE_CONGESTION)
+        count_answer(meter, flow, frame);
     else
-        count_data(meter, flow, &frame, at_ns);
+        count_data(meter, flow, frame, at_ns);
+}
+
+/*
+ * Three passes over a burst, so that the memory of one frame's flow is on its way while others are worked on.
+ */
+void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count)
+{
+    struct frame parsed[SOURCE_BURST_FRAMES];
+    uint32_t hashes[SOURCE_BURST_FRAMES];
+    uint64_t times_ns[SOURCE_BURST_FRAMES];
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct frame *frame = &parsed[kept];
+        enum tally verdict =
+            frame_parse(frame, frames[i].layer, frames[i].bytes, frames[i].captured_bytes, frames[i].original_bytes);
+        tally_add(meter->tallies, verdict, 1);
+        if (verdict != TALLY_FRAMES_ROCE)
+            continue;
+        frame->key.port = frames[i].port;
+        hashes[kept] = flow_hash(meter->flows, &frame->key);
+        times_ns[kept] = frames[i].at_ns;
+        flow_expect(meter->flows, hashes[kept++]);
+    }
+    for (size_t i = 0; i < kept; i++)
+        flow_expect_frame(meter->flows, hashes[i], parsed[i].psn);
+    for (size_t i = 0; i < kept; i++)
+        count_frame(meter, &parsed[i], hashes[i], times_ns[i]);
 }
 
 void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * From a frame to a flow's windows, messages and totals: the way that every frame goes. Fixed memory, set at init. No
- * allocation, lock, system call or log line in meter_frame. One thread.
+ * allocation, lock, system call or log line in meter_frames. One thread.
  */
 #pragma once
 
@@ -32,7 +32,8 @@ void meter_fini(struct meter *meter);
 /* The ports that frames will come from: their addresses decide a flow's vantage. */
 void meter_set_ports(struct meter *meter, const struct source *source);
 
-void meter_frame(struct meter *meter, const struct source_frame *frame);
+/* A burst, in the order in which it came; `count` is at most SOURCE_BURST_FRAMES. */
+void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count);
 
 /* Stores the windows that are over at `now_ns`, and ends messages that nothing has been added to since `stale_ns`
  * though their last frame was seen. UINT64_MAX for both: everything. */

@@ -298,7 +298,11 @@ static int start_port(struct dpdk_source *self, struct port *port)
 
     int error = rte_eth_dev_get_port_by_name(port->device, &port->id);
     if (error != 0)
-        return log_error_return(-ENODEV, "--port: DPDK has no port '%s'", port->device);
+        return log_error_return(
+            -ENODEV,
+            "--port %s: could not be opened: no such device or interface, or no right to it (root or "
+            "CAP_NET_RAW); 'dpdk-devbind.py -s' lists what DPDK can use",
+            port->device);
     error = rte_eth_dev_info_get(port->id, &information);
     if (error == 0) {
         configuration.rxmode.offloads =

@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
                                  .port = 1,
                                  .layer = (enum frame_layer)(bytes[0] % 4)};
     check_parse(frame.layer, frame.bytes, frame.captured_bytes, frame.original_bytes);
-    meter_frame(&meter, &frame);
-    meter_frame(&meter, &frame);
+    const struct source_frame burst[2] = {frame, frame};
+    meter_frames(&meter, burst, 2);
     meter_settle(&meter, UINT64_MAX, UINT64_MAX);
     if (flow_count(meter.flows) == 1) {
         const struct record_flow_total *total = &flow_at(meter.flows, 1)->total;

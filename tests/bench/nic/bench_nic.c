@@ -123,20 +123,20 @@ static void turn_of_floor(struct bench *bench, struct result *result)
 
 static void turn_of_meter(struct bench *bench, struct result *result)
 {
+    struct source_frame frames[SOURCE_BURST_FRAMES];
     struct record_message message;
     uint64_t start_ns = clock_now_ns();
 
-    for (uint64_t i = 0; i < TURN_FRAMES; i++, bench->passed++) {
-        const struct source_frame frame = {.bytes = prepare(bench, bench->passed),
-                                           .captured_bytes = HEADER_BYTES + 12,
-                                           .original_bytes = 14 + 20 + 8 + 12 + PAYLOAD_BYTES + 4,
-                                           .at_ns = 1000000000 + bench->passed * FRAME_NS,
-                                           .port = 1};
-        meter_frame(&bench->meter, &frame);
-        if (i % SOURCE_BURST_FRAMES == 0) {
-            while (message_take(bench->meter.messages, &message))
-                bench->messages++;
-        }
+    for (uint64_t i = 0; i < TURN_FRAMES; i += SOURCE_BURST_FRAMES) {
+        for (unsigned j = 0; j < SOURCE_BURST_FRAMES; j++, bench->passed++)
+            frames[j] = (struct source_frame){.bytes = prepare(bench, bench->passed),
+                                              .captured_bytes = HEADER_BYTES + 12,
+                                              .original_bytes = 14 + 20 + 8 + 12 + PAYLOAD_BYTES + 4,
+                                              .at_ns = 1000000000 + bench->passed * FRAME_NS,
+                                              .port = 1};
+        meter_frames(&bench->meter, frames, SOURCE_BURST_FRAMES);
+        while (message_take(bench->meter.messages, &message))
+            bench->messages++;
     }
     result->taken_ns += clock_now_ns() - start_ns;
     result->frames += TURN_FRAMES;

@@ -51,7 +51,7 @@ static void pass(struct fixture *fixture, const struct draft_frame *frame)
                                       .original_bytes = (uint32_t)draft.length,
                                       .at_ns = fixture->at_ns,
                                       .port = 1};
-    meter_frame(&fixture->meter, &seen);
+    meter_frames(&fixture->meter, &seen, 1);
 }
 
 /* SEND frames need no extension headers. */

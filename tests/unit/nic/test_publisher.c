@@ -173,7 +173,7 @@ static void pass(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t
                                       .original_bytes = (uint32_t)draft.length,
                                       .at_ns = at_ns,
                                       .port = 1};
-    meter_frame(&fixture->meter, &seen);
+    meter_frames(&fixture->meter, &seen, 1);
     while (message_take(fixture->meter.messages, &message))
         publisher_add_message(fixture->publisher, &message);
 }
