@@ -21,6 +21,10 @@ IDLE_SECONDS, IDLE_SHARE_MAX = 4, 0.05
 
 
 def make_link():
+    quiet = "/proc/sys/net/ipv6/conf/default/disable_ipv6"  # no frames of the kernel's own
+    if os.path.exists(quiet):
+        with open(quiet, "w") as setting:
+            setting.write("1")
     for command in ("ip link add near type veth peer name far", "ip link set near up mtu 4200", "ip link set far up mtu 4200",
                     "ip link set lo up"):
         subprocess.run(command.split(), check=True)
@@ -58,13 +62,16 @@ class Daemon:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_for_packets(path, count):
-    """Until tcpdump has written so many."""
-    for _ in range(100):
-        with open(path, "rb") as file:
-            if sum(1 for _ in independent.read_pcap(file.read())) >= count:
-                return
+def wait_until(is_so):
+    for _ in range(200):
+        if is_so():
+            return
         time.sleep(0.1)
+
+
+def count_packets(path):
+    with open(path, "rb") as file:
+        return sum(1 for _ in independent.read_pcap(file.read()))
 
 
 def rows_of(program, path):
@@ -84,11 +91,12 @@ def check_equal(nic, rows_program, ask_windows, folder):
                              "--time-stamp-precision=nano"], stderr=subprocess.PIPE, text=True)
     dump.stderr.readline()
     time.sleep(0.5)
-    wait_for_packets(pcap, replay())
+    sent = replay()
+    wait_until(lambda: count_packets(pcap) >= sent)
     dump.terminate()
     dump.wait()
     subprocess.run([ask_windows, control], check=True)
-    time.sleep(1)
+    wait_until(lambda: any(row["row"] == "trigger_end" for row in rows_of(rows_program, record)))
     code = daemon.stop()
     offsets = check_capture.collections.Counter()
     rows = check_capture.read_rows(rows_program, record)
@@ -148,7 +156,9 @@ def check_killed(nic, rows_program, folder):
         record = os.path.join(folder, f"killed{attempt}.capture")
         daemon = Daemon(nic, "net_pcap0,iface=far", record)
         replay("--speed", "2")
-        time.sleep(0.3 * (attempt + 1))
+        time.sleep(0.1 * attempt)
+        if attempt == 2:
+            wait_until(lambda: any(row["row"] == "message" for row in rows_of(rows_program, record)))
         daemon.stop(signal.SIGKILL)
         rows = rows_of(rows_program, record)
         if attempt == 2 and not any(row["row"] == "message" for row in rows):
