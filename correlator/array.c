@@ -112,5 +112,6 @@ int64_t array_spread(int64_t *values, size_t count)
     int64_t middle = array_median(values, count);
     for (size_t i = 0; i < count; i++)
         values[i] = values[i] > middle ? values[i] - middle : middle - values[i];
-    return array_median(values, count) * 14826 / 10000;
+    int64_t distance = array_median(values, count);
+    return distance / 10000 * 14826 + distance % 10000 * 14826 / 10000;
 }

@@ -46,5 +46,11 @@ static inline int64_t array_median(int64_t *values, size_t count)
 /* The median, of an even count the mean of the two in the middle; sorts `values`. 0 of none. */
 int64_t array_middle(int64_t *values, size_t count);
 
+/* value x times, at most INT64_MAX; neither is negative. */
+static inline int64_t array_multiple(int64_t value, int64_t times)
+{
+    return value > INT64_MAX / times ? INT64_MAX : value * times;
+}
+
 /* 1.4826 x the median distance from the median: a standard deviation that outliers do not move. Sorts, overwrites. */
 int64_t array_spread(int64_t *values, size_t count);

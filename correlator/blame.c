@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ACTIVE_MAX_NS (1ULL << 50) /* thirteen days: beyond, it is damage */
+
 struct place { /* the n-th operation of its kind on its communicator within a step */
     uint64_t key;
     size_t rank_operation;
@@ -193,8 +195,8 @@ static void add_transfer(const struct job *job, size_t index, const struct rank_
 
     if (at_receiver)
         active = receiver->record.receive_active_ns;
-    if (receiver == NULL || of->rank < 0 || receiver->rank < 0 || active == 0 || of->record.observed_bytes == 0 ||
-        (of->record.flags & RANK_OPERATION_INCOMPLETE) != 0)
+    if (receiver == NULL || of->rank < 0 || receiver->rank < 0 || active == 0 || active > ACTIVE_MAX_NS ||
+        of->record.observed_bytes == 0 || (of->record.flags & RANK_OPERATION_INCOMPLETE) != 0)
         return;
     struct transfer *transfer = array_add(transfers);
     transfer->pair = (struct pair_time){
@@ -233,6 +235,13 @@ static uint64_t median_pace(const struct transfer *transfers, size_t count)
     return (uint64_t)pace;
 }
 
+uint64_t blame_usual_ns(uint64_t bytes, uint64_t pace)
+{
+    double usual = (double)bytes * (double)pace / 1000;
+
+    return usual < (double)ACTIVE_MAX_NS ? (uint64_t)usual : ACTIVE_MAX_NS;
+}
+
 /* Sums up the transfers of one pair in one step; place and port are those of the transfer that lost most. */
 static void add_pair(pair_time_list *pairs, const struct transfer *transfers, size_t count, uint64_t pace)
 {
@@ -241,7 +250,7 @@ static void add_pair(pair_time_list *pairs, const struct transfer *transfers, si
 
     for (size_t i = 0; i < count; i++) {
         const struct pair_time *add = &transfers[i].pair;
-        int64_t excess = (int64_t)add->active_ns - (int64_t)(add->bytes * pace / 1000);
+        int64_t excess = (int64_t)add->active_ns - (int64_t)blame_usual_ns(add->bytes, pace);
         struct pair_time sum = *pair;
         if (excess > worst) {
             *pair = *add;

@@ -40,5 +40,8 @@ typedef ARRAY(struct pair_time) pair_time_list;
 /* One blame for each of job->rank_operations; the caller frees it. */
 struct blame *blame_ranks(const struct job *job);
 
+/* What bytes take at a pace. */
+uint64_t blame_usual_ns(uint64_t bytes, uint64_t pace);
+
 /* By step, from, to. Returns the median pace in picoseconds a byte. */
 uint64_t blame_pairs(const struct job *job, pair_time_list *pairs);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CREDIT_BYTES 64 /* a credit names one receive in each 64 bytes */
+#define CREDIT_BYTES 64  /* a credit names one receive in each 64 bytes */
+#define CREDITS_MAX  256 /* in one message, merged or not */
 
 static uint32_t swapped(uint32_t value)
 {
@@ -71,6 +72,13 @@ static void add_slots(struct lane *lane, const struct naming *naming, int32_t fl
         lane->slots.items[lane->slots.count - 1].whole = false;
 }
 
+static uint32_t credits_in(const struct message *message)
+{
+    uint32_t count = message->role == ROLE_CREDIT ? message->payload_bytes / CREDIT_BYTES : 0;
+
+    return count < CREDITS_MAX ? count : CREDITS_MAX;
+}
+
 static void add_credits(struct lane *lane, const struct naming *naming, int32_t flow)
 {
     if (flow < 0)
@@ -78,7 +86,7 @@ static void add_credits(struct lane *lane, const struct naming *naming, int32_t 
     for (size_t i = 0; i < naming->flows.items[flow].messages.count; i++) {
         int32_t index = naming->flows.items[flow].messages.items[i];
         const struct message *message = &naming->messages.items[index];
-        for (uint32_t n = 0; message->role == ROLE_CREDIT && n < message->payload_bytes / CREDIT_BYTES; n++) {
+        for (uint32_t n = 0; n < credits_in(message); n++) {
             struct credit *credit = array_add(&lane->credits);
             credit->ns = message->last_ns;
             credit->message = index;

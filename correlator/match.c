@@ -111,7 +111,10 @@ static enum match compare_block(struct matcher *matcher, const struct work *work
     int32_t indices = work->kind == OPERATION_ALL_REDUCE ? work->collective.ranks : 1;
     enum match best = MATCH_NONE;
 
-    if (from < lane->slots.count && lane->slots.items[from].first_ns + matcher->bound_ns < work->enqueued_ns)
+    *to = from;
+    if (from >= lane->slots.count)
+        return MATCH_PART;
+    if (lane->slots.items[from].first_ns + matcher->bound_ns < work->enqueued_ns)
         return MATCH_NONE;
     for (int32_t i = 0; i < indices; i++) {
         size_t end = from;
@@ -209,12 +212,22 @@ static void learn(struct matcher *matcher, const struct collective *collective, 
     learnt->shape = *shape;
 }
 
+static bool anything_left(const struct matcher *matcher, const struct work *work, const size_t *at)
+{
+    for (size_t i = 0; i < matcher->lanes->count; i++)
+        if (matcher_may_use(work, &matcher->lanes->items[i]) && at[i] < matcher->lanes->items[i].slots.count)
+            return true;
+    return false;
+}
+
 static enum match try_ring(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
 {
     const struct learnt *known = learnt_of(matcher, &work->collective);
     struct shape shape, part_shape;
     bool part = false;
 
+    if (!anything_left(matcher, work, at))
+        return MATCH_NONE;
     if (known != NULL && try_shape(matcher, work, &known->shape, at, shares) == MATCH_FULL)
         return MATCH_FULL;
     for (unsigned number = 0; shape_candidate(&shape, number, matcher->ring_lanes); number++) {

@@ -166,6 +166,8 @@ static uint16_t flags_of(const struct node *node, const struct operation_cut *cu
     enum part_state in = cut->parts[LANE_RECEIVE].state;
     bool connected = member_of(node)->queue_pairs.count > 0;
 
+    if (!cut->work.ring && cut->work.bytes == 0)
+        return RANK_OPERATION_NO_WIRE;
     if (out == PART_BROKEN || in == PART_BROKEN)
         return RANK_OPERATION_INCOMPLETE;
     if (out == PART_UNKNOWN || in == PART_UNKNOWN)

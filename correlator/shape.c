@@ -11,6 +11,8 @@
 #include "wire/record.h"
 
 #define BUFFER_STEPS 8
+#define BYTES_MAX    (1ULL << 47) /* of one call; more is damage */
+#define RANKS_MAX    65536
 
 struct line { /* how a protocol spreads data over lines with flags; Simple has none */
     uint32_t data_bytes;
@@ -52,9 +54,11 @@ static int64_t least(int64_t a, int64_t b)
 bool shape_collective(struct collective *collective, uint8_t kind, uint64_t count, uint8_t datatype, int32_t ranks)
 {
     uint32_t element_bytes = datatype_bytes(datatype);
+    uint64_t most = BYTES_MAX / (element_bytes == 0 ? 1 : element_bytes);
     bool in_bytes = kind == OPERATION_ALL_GATHER || kind == OPERATION_BROADCAST;
 
-    if (element_bytes == 0 || ranks < 2 || kind < OPERATION_ALL_REDUCE || kind > OPERATION_REDUCE)
+    if (element_bytes == 0 || ranks < 2 || ranks > RANKS_MAX || count == 0 || count > most ||
+        kind < OPERATION_ALL_REDUCE || kind > OPERATION_REDUCE)
         return false;
     *collective = (struct collective){
         .kind = kind,

@@ -36,7 +36,8 @@ static bool sample_of(const struct record_clock_sample *record, struct sample *s
         return false;
     uint64_t away = record->returned_ns - record->sent_ns;
     uint64_t held = record->replied_ns - record->received_ns;
-    if (held > away)
+    bool damaged = record->returned_ns > TIMELINE_TIME_MAX || record->replied_ns > TIMELINE_TIME_MAX;
+    if (held > away || damaged)
         return false;
     int64_t there = (int64_t)(record->received_ns - record->sent_ns);
     int64_t back = (int64_t)(record->replied_ns - record->returned_ns);
@@ -333,14 +334,9 @@ static struct timeline_time map_own(const struct timeline_clock *clock, uint64_t
     return time;
 }
 
-struct timeline_time timeline_map(const struct timeline *timeline, size_t stream, uint64_t emitter_ns)
+static struct timeline_time map_borrowed(const struct timeline *timeline, const struct timeline_clock *clock,
+                                         uint64_t emitter_ns)
 {
-    const struct timeline_clock *clock = &timeline->clocks.items[stream];
-
-    if (emitter_ns == 0)
-        return (struct timeline_time){0};
-    if (clock->source != TIMELINE_REALTIME)
-        return map_own(clock, emitter_ns);
     const struct timeline_clock *lender = &timeline->clocks.items[clock->lender];
     const struct timeline_pair *own = nearest_pair(clock, emitter_ns, false);
     uint64_t realtime = own->realtime_ns + (emitter_ns - own->monotonic_ns);
@@ -348,6 +344,17 @@ struct timeline_time timeline_map(const struct timeline *timeline, size_t stream
     struct timeline_time time = map_own(lender, theirs->monotonic_ns + (realtime - theirs->realtime_ns));
     time.bound_ns += own->bound_ns + theirs->bound_ns;
     return time;
+}
+
+struct timeline_time timeline_map(const struct timeline *timeline, size_t stream, uint64_t emitter_ns)
+{
+    const struct timeline_clock *clock = &timeline->clocks.items[stream];
+    struct timeline_time time = {0};
+
+    if (emitter_ns == 0 || emitter_ns > TIMELINE_TIME_MAX)
+        return time;
+    time = clock->source == TIMELINE_REALTIME ? map_borrowed(timeline, clock, emitter_ns) : map_own(clock, emitter_ns);
+    return time.ns > TIMELINE_TIME_MAX || time.bound_ns > TIMELINE_TIME_MAX ? (struct timeline_time){0} : time;
 }
 
 uint64_t timeline_unmap(const struct timeline *timeline, size_t stream, uint64_t reference_ns)

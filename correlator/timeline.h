@@ -59,6 +59,9 @@ struct timeline {
 void timeline_build(struct timeline *timeline, const struct intake *intake);
 void timeline_fini(struct timeline *timeline);
 
+/* No machine runs for 70 years: a time beyond is damage, and unknown. */
+#define TIMELINE_TIME_MAX (1ULL << 61)
+
 struct timeline_time {
     uint64_t ns; /* reference clock; 0 stays 0 (unknown) */
     uint64_t bound_ns;

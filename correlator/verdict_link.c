@@ -38,7 +38,7 @@ static int64_t excess_limit(const struct judge *judge)
 
     for (size_t i = 0; i < judge->pairs.count; i++)
         values[i] = judge->pairs.items[i].excess_ns;
-    int64_t limit = ONCE_SPREAD * array_spread(values, judge->pairs.count);
+    int64_t limit = array_multiple(array_spread(values, judge->pairs.count), ONCE_SPREAD);
     free(values);
     return limit > judge->share_ns ? limit : judge->share_ns;
 }
@@ -152,8 +152,8 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
         "the messages of rank %d to rank %d themselves took %.1f ms for %.1f KiB (%.2f MB/s); the same bytes take "
         "%.1f ms on the job's median link (%.2f MB/s)",
         worst->from, worst->to, judge_ms((int64_t)worst->active_ns), (double)worst->bytes / 1024,
-        (double)worst->bytes * 1e3 / (double)worst->active_ns, judge_ms((int64_t)(worst->bytes * judge->pace / 1000)),
-        1e6 / (double)judge->pace);
+        (double)worst->bytes * 1e3 / (double)worst->active_ns,
+        judge_ms((int64_t)blame_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
     if (port->pairs > 1)
         judge_say(verdict, "; %u pairs over port %s are slow, %.1f ms too long in all", port->pairs, verdict->device,
                   judge_ms(port->excess_ns));

@@ -103,9 +103,9 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
     int64_t *values = array_zeroed(count * sizeof *values);
     bool *marked = array_zeroed(count * sizeof *marked);
     int64_t spread = judge->blames[series[0].index].spread_ns[series[0].part];
-    int64_t streak_ns = larger(judge->share_ns, STREAK_SPREAD * spread);
+    int64_t streak_ns = larger(judge->share_ns, array_multiple(spread, STREAK_SPREAD));
 
-    once_ns = larger(once_ns, ONCE_SPREAD * spread);
+    once_ns = larger(once_ns, array_multiple(spread, ONCE_SPREAD));
     for (size_t i = 0; i < count; i++)
         values[i] = series[i].own_ns;
     streak_mark(values, count, streak_ns, marked);
@@ -120,7 +120,7 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
 
 static void mark_suspects(const struct judge *judge, suspect_list *suspects)
 {
-    int64_t once_ns = larger(judge->share_ns, ONCE_SPREAD * job_spread(suspects));
+    int64_t once_ns = larger(judge->share_ns, array_multiple(job_spread(suspects), ONCE_SPREAD));
 
     for (size_t from = 0, to; from < suspects->count; from = to) {
         for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place &&
