@@ -49,12 +49,18 @@ job_await_ready() {
 # foreign_traffic A B [COUNT]: an ib_write_bw of COUNT times 64 KiB from rank A's device to rank B's, which are no part
 # of the job; returns when it is over. Its own output, with the QPNs, is foreign-server.log and foreign-client.log.
 foreign_traffic() {
-    local address=LAB_ADDRESS_$2 options=(-x 1 -s 65536 -n "${3:-300}" -u 20 -p 18515) server
+    local address=LAB_ADDRESS_$2 options=(-x 1 -s 65536 -n "${3:-300}" -u 20 -p 18515) server tries
     ib_write_bw -d "rxe$2" "${options[@]}" > "$LAB_OUT/foreign-server.log" 2>&1 &
     server=$!
-    lab_nap 1
-    # Its exit status says little here: it fails when it cannot tell the emulated CPU's frequency.
-    ib_write_bw -d "rxe$1" "${options[@]}" "${!address}" > "$LAB_OUT/foreign-client.log" 2>&1
+    # The server takes seconds to listen when the job keeps both CPUs busy. The client's exit status says little here: it
+    # fails when it cannot tell the emulated CPU's frequency.
+    for ((tries = 0; tries < 15; tries++)); do
+        lab_nap 1
+        ib_write_bw -d "rxe$1" "${options[@]}" "${!address}" > "$LAB_OUT/foreign-client.log" 2>&1
+        [[ $(< "$LAB_OUT/foreign-client.log") != *"remote address"* ]] || break
+    done
+    # A server that is left would keep the devices busy for ever, and the guest's kernel with them.
+    ((tries < 15)) || kill "$server"
     wait "$server"
     grep -q 'remote address' "$LAB_OUT/foreign-client.log" || lab_say "foreign traffic failed: see foreign-client.log"
 }
