@@ -25,4 +25,21 @@ struct task_struct {
     struct signal_struct *signal;
 };
 
+struct super_block {
+    __u32 s_dev;
+};
+
+struct inode {
+    struct super_block *i_sb;
+    unsigned long i_ino;
+};
+
+struct file {
+    struct inode *f_inode;
+};
+
+struct vm_area_struct {
+    struct file *vm_file;
+};
+
 #pragma clang attribute pop

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What all probes share: the ring buffer, the set of processes that matter, and the count of what was lost.
- * Defined in thread.bpf.c; the three objects are linked into one.
+ * Defined in thread.bpf.c; all objects are linked into one.
  */
 #pragma once
 

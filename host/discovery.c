@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Invariant: a file with probes is in `libraries` and stays there: its inode is held by its probes, so its key cannot
- * come to mean another file. A file without is remembered with its time of change, and looked at again when that moves.
+ * come to mean another file. Every other key that was met (of strangers, and of an overlay's view of a library) is
+ * remembered with its file's time of change, and looked at again when that moves.
  */
 #include "host/discovery.h"
 
@@ -20,13 +21,14 @@
 #include "wire/log.h"
 
 #define LIBRARIES_MAX  256
-#define STRANGERS_MAX  32768
+#define SEEN_MAX       32768
 #define DIRECTORY_DEEP 2 /* folders of folders: /usr/lib/x86_64-linux-gnu, /usr/local/cuda-13/lib64 */
 
-/* A file that is none of ours. */
-struct stranger {
-    struct file_key file;
+/* A file that was looked at. */
+struct seen {
+    struct file_key file; /* as processes show it */
     struct timespec changed;
+    uint64_t library; /* 0 = none of ours */
     UT_hash_handle hh;
 };
 
@@ -34,7 +36,7 @@ struct discovery {
     struct discovery_options options;
     struct library libraries[LIBRARIES_MAX];
     size_t libraries_count;
-    struct stranger *strangers;
+    struct seen *seen;
     pid_t self;
 };
 
@@ -49,14 +51,14 @@ int discovery_create(struct discovery **discovery, const struct discovery_option
     return 0;
 }
 
-static void forget_strangers(struct discovery *discovery)
+static void forget_seen(struct discovery *discovery)
 {
-    struct stranger *stranger;
-    struct stranger *next;
-    HASH_ITER(hh, discovery->strangers, stranger, next)
+    struct seen *seen;
+    struct seen *next;
+    HASH_ITER(hh, discovery->seen, seen, next)
     {
-        HASH_DEL(discovery->strangers, stranger);
-        free(stranger);
+        HASH_DEL(discovery->seen, seen);
+        free(seen);
     }
 }
 
@@ -64,111 +66,112 @@ void discovery_destroy(struct discovery **discovery)
 {
     if (*discovery == NULL)
         return;
-    forget_strangers(*discovery);
+    forget_seen(*discovery);
     free(*discovery);
     *discovery = NULL;
 }
 
-static bool is_library(const struct discovery *discovery, const struct file_key *file)
+/* The library whose code this file holds; NULL = none. */
+static struct library *find_library(struct discovery *discovery, const struct file_key *file)
 {
     for (size_t i = 0; i < discovery->libraries_count; i++)
         if (memcmp(&discovery->libraries[i].file, file, sizeof *file) == 0)
-            return true;
-    return false;
+            return &discovery->libraries[i];
+    return NULL;
 }
 
-static struct stranger *find_stranger(const struct discovery *discovery, const struct file_key *file)
+static struct seen *find_seen(const struct discovery *discovery, const struct file_key *file)
 {
-    struct stranger *stranger;
-    HASH_FIND(hh, discovery->strangers, file, sizeof *file, stranger);
-    return stranger;
+    struct seen *seen;
+    HASH_FIND(hh, discovery->seen, file, sizeof *file, seen);
+    return seen;
 }
 
-static void remember_stranger(struct discovery *discovery, const struct file_key *file, int descriptor)
+static void remember(struct discovery *discovery, const struct file_key *file, int descriptor, uint64_t library)
 {
     struct stat status;
     if (fstat(descriptor, &status) != 0)
         return;
-    struct stranger *stranger = find_stranger(discovery, file);
-    if (stranger == NULL) {
-        if (HASH_COUNT(discovery->strangers) >= STRANGERS_MAX)
-            forget_strangers(discovery); /* they are looked at once more */
-        stranger = calloc(1, sizeof *stranger);
-        if (stranger == NULL)
+    struct seen *seen = find_seen(discovery, file);
+    if (seen == NULL) {
+        if (HASH_COUNT(discovery->seen) >= SEEN_MAX)
+            forget_seen(discovery); /* they are looked at once more */
+        seen = calloc(1, sizeof *seen);
+        if (seen == NULL)
             return;
-        stranger->file = *file;
-        HASH_ADD(hh, discovery->strangers, file, sizeof stranger->file, stranger);
+        seen->file = *file;
+        HASH_ADD(hh, discovery->seen, file, sizeof seen->file, seen);
     }
-    stranger->changed = status.st_ctim;
+    seen->changed = status.st_ctim;
+    seen->library = library;
 }
 
-static size_t add_library(struct discovery *discovery, const struct file_key *file, const char *path, int descriptor,
-                          const struct library_places *places, uint64_t mapped_ns)
+/* Sets the probes of a file that has none yet. NULL when the table is full, or none could be set. */
+static struct library *add_library(struct discovery *discovery, const struct file_key *file, const char *path,
+                                   int descriptor, const struct library_places *places, uint64_t mapped_ns)
 {
     if (discovery->libraries_count == LIBRARIES_MAX) {
         counter_add(discovery->options.counters, COUNT_LIBRARIES_REFUSED, 1);
-        return 0;
+        return NULL;
     }
     struct library *library = &discovery->libraries[discovery->libraries_count];
-    library->number = ++discovery->libraries_count;
+    library->number = discovery->libraries_count + 1;
     library->file = *file;
     snprintf(library->path, sizeof library->path, "%s", path);
+    if (discovery->options.attach(discovery->options.context, library, descriptor, places, mapped_ns) == 0)
+        return NULL;
+    discovery->libraries_count++;
     counter_add(discovery->options.counters, COUNT_LIBRARIES, 1);
-    return discovery->options.attach(discovery->options.context, library, descriptor, places, mapped_ns);
+    return library;
 }
 
-/*
- * Looks into an open file. `file` NULL: its key has to be found out, which is done for our kind only. Returns the
- * number of probes set (0 for a stranger), -EALREADY for a file that has them, else -errno.
- */
-static int examine(struct discovery *discovery, int descriptor, const struct file_key *file, const char *path,
-                   uint64_t mapped_ns)
+/* Finds or sets the probes of an open file. Returns the library's number, 0 for a stranger, or -errno. */
+static int64_t examine(struct discovery *discovery, int descriptor, const char *path, uint64_t mapped_ns)
 {
     struct library_places places;
+    struct file_key file;
     counter_add(discovery->options.counters, COUNT_FILES_SEEN, 1);
-    const int error = library_find(descriptor, &places);
-    if (error != 0 && error != -ENOEXEC)
-        counter_add(discovery->options.counters, COUNT_FILES_UNREADABLE, 1);
-    if ((error != 0 || places.count == 0) && file != NULL)
-        remember_stranger(discovery, file, descriptor);
-    if (error != 0 || places.count == 0)
+    int error = library_find(descriptor, &places);
+    if (error == 0 && places.count == 0)
+        return 0;
+    if (error == 0)
+        error = discovery->options.file_key(discovery->options.context, descriptor, &file);
+    if (error != 0) {
+        counter_add(discovery->options.counters, COUNT_FILES_UNREADABLE, error != -ENOEXEC);
         return error;
-    struct file_key found;
-    const int unknown = file == NULL ? process_file_key(descriptor, &found) : 0;
-    if (unknown != 0)
-        return unknown;
-    if (file == NULL)
-        file = &found;
-    if (is_library(discovery, file))
-        return -EALREADY;
-    return (int)add_library(discovery, file, path, descriptor, &places, mapped_ns);
+    }
+    const struct library *library = find_library(discovery, &file);
+    if (library == NULL)
+        library = add_library(discovery, &file, path, descriptor, &places, mapped_ns);
+    return library == NULL ? -ENOSPC : (int64_t)library->number;
 }
 
-/* Whether the file is one that was looked at before and has not changed since. */
-static bool is_known_stranger(const struct discovery *discovery, pid_t pid, const struct mapping *mapping)
+/* Whether the file was looked at before and has not changed since. */
+static bool is_seen(const struct discovery *discovery, pid_t pid, const struct mapping *mapping)
 {
-    const struct stranger *stranger = find_stranger(discovery, &mapping->file);
-    if (stranger == NULL)
+    const struct seen *seen = find_seen(discovery, &mapping->file);
+    if (seen == NULL)
         return false;
     char path[PROCESS_PATH_BYTES + 64];
     struct stat status;
     snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, mapping->path);
     if (stat(path, &status) != 0 || status.st_ino != mapping->file.inode)
         return true;
-    return status.st_ctim.tv_sec == stranger->changed.tv_sec && status.st_ctim.tv_nsec == stranger->changed.tv_nsec;
+    return status.st_ctim.tv_sec == seen->changed.tv_sec && status.st_ctim.tv_nsec == seen->changed.tv_nsec;
 }
 
 void discovery_look_at_mapping(struct discovery *discovery, pid_t pid, const struct mapping *mapping,
                                uint64_t mapped_ns)
 {
-    if (pid == discovery->self || is_library(discovery, &mapping->file) || is_known_stranger(discovery, pid, mapping))
+    if (pid == discovery->self || find_library(discovery, &mapping->file) != NULL || is_seen(discovery, pid, mapping))
         return;
     const int descriptor = process_open(pid, mapping);
     if (descriptor < 0) {
         counter_add(discovery->options.counters, COUNT_FILES_UNREADABLE, 1);
         return;
     }
-    examine(discovery, descriptor, &mapping->file, mapping->path, mapped_ns);
+    const int64_t library = examine(discovery, descriptor, mapping->path, mapped_ns);
+    remember(discovery, &mapping->file, descriptor, library < 0 ? 0 : (uint64_t)library);
     close(descriptor);
 }
 
@@ -193,16 +196,18 @@ int discovery_look_at_file(struct discovery *discovery, const char *path)
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return log_error_return(-errno, "%s: %s", path, strerror(errno));
-    const int result = examine(discovery, descriptor, NULL, path, 0);
+    const int64_t result = examine(discovery, descriptor, path, 0);
     close(descriptor);
-    if (result > 0 || result == -EALREADY)
+    if (result > 0)
         return 0;
     if (result == 0 || result == -ENOEXEC)
         return log_error_return(-EINVAL,
                                 "%s: no collective library and no libibverbs: it defines neither "
                                 "ncclCommInitRank nor ibv_create_qp",
                                 path);
-    return log_error_return(result, "%s: cannot read its symbols: %s", path, strerror(-result));
+    if (result == -ENOSPC)
+        return log_error_return(-ENOSPC, "%s: no probe could be set in it", path);
+    return log_error_return((int)result, "%s: cannot be probed: %s", path, strerror((int)-result));
 }
 
 static bool is_shared_object(const char *name)
@@ -216,7 +221,7 @@ static void scan_file(struct discovery *discovery, const char *path, size_t root
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return;
-    examine(discovery, descriptor, NULL, path + root_length, 0);
+    examine(discovery, descriptor, path + root_length, 0);
     close(descriptor);
 }
 
@@ -263,7 +268,32 @@ void discovery_scan_root(struct discovery *discovery, const char *root)
     }
 }
 
-const struct library *discovery_library(const struct discovery *discovery, uint64_t number)
+struct path_search {
+    struct discovery *discovery;
+    uint64_t number;
+    char *path;
+    size_t path_bytes;
+};
+
+static int match_library(void *context, pid_t pid, const struct mapping *mapping)
 {
-    return number == 0 || number > discovery->libraries_count ? NULL : &discovery->libraries[number - 1];
+    (void)pid;
+    const struct path_search *search = context;
+    const struct library *library = find_library(search->discovery, &mapping->file);
+    const struct seen *seen = find_seen(search->discovery, &mapping->file);
+    const uint64_t number = library != NULL ? library->number : seen != NULL ? seen->library : 0;
+    if (number != search->number)
+        return 0;
+    snprintf(search->path, search->path_bytes, "%s", mapping->path);
+    return 1;
+}
+
+void discovery_path(struct discovery *discovery, uint64_t number, pid_t pid, char *path, size_t path_bytes)
+{
+    struct path_search search = {discovery, number, path, path_bytes};
+    path[0] = '\0';
+    if (number == 0 || number > discovery->libraries_count)
+        return;
+    if (process_each_mapping(pid, match_library, &search) != 1)
+        snprintf(path, path_bytes, "%s", discovery->libraries[number - 1].path);
 }

@@ -2,10 +2,12 @@
 /*
  * Finds the library files to probe: what running processes have mapped, what new ones map, and what lies in library
  * folders before anybody maps it (then no call can be missed). Each file is looked at once; a changed file again. Files
- * are known by the kernel's device and inode, so that one file seen below several roots is probed once. One thread.
+ * are known by the device and inode that really hold their code, so that one file seen below several roots or through
+ * several overlay file systems is probed once. One thread.
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "host/library.h"
@@ -14,9 +16,9 @@
 struct discovery;
 
 struct library {
-    uint64_t number; /* from 1 */
-    struct file_key file;
-    char path[256]; /* under which it was found, as the process that had it sees it */
+    uint64_t number;      /* from 1 */
+    struct file_key file; /* the one that holds the code */
+    char path[256];       /* under which it was found, as the process that had it sees it */
 };
 
 struct discovery_options {
@@ -26,6 +28,8 @@ struct discovery_options {
      */
     size_t (*attach)(void *context, const struct library *library, int descriptor, const struct library_places *places,
                      uint64_t mapped_ns);
+    /* The file that really holds the code of an open file; 0 or -errno. */
+    int (*file_key)(void *context, int descriptor, struct file_key *file);
     void *context;
     uint64_t *counters; /* HOST_COUNTERS of them, the caller's */
 };
@@ -46,5 +50,6 @@ int discovery_look_at_file(struct discovery *discovery, const char *path);
 void discovery_look_at_mapping(struct discovery *discovery, pid_t pid, const struct mapping *mapping,
                                uint64_t mapped_ns);
 
-/* NULL = no such number. */
-const struct library *discovery_library(const struct discovery *discovery, uint64_t number);
+/* The library's path as this process sees it; where it cannot be told any more, as the first one saw it. "" = no such.
+ */
+void discovery_path(struct discovery *discovery, uint64_t number, pid_t pid, char *path, size_t path_bytes);

@@ -144,9 +144,7 @@ static void publish(void *context, enum record_kind kind, void *record)
 static void find_library_path(void *context, uint32_t pid, uint64_t number, char *path, size_t path_bytes)
 {
     const struct host *host = context;
-    const struct library *library = discovery_library(host->discovery, number);
-    if (library != NULL && process_path((pid_t)pid, &library->file, path, path_bytes) != 0)
-        snprintf(path, path_bytes, "%s", library->path);
+    discovery_path(host->discovery, number, (pid_t)pid, path, path_bytes);
 }
 
 static int read_gid(void *context, uint32_t pid, const char *device, unsigned port, unsigned index,
@@ -184,6 +182,12 @@ static size_t attach(void *context, const struct library *library, int descripto
         log_info("they were set %llu us after a process had mapped it", (unsigned long long)late_ns / 1000);
     }
     return attached;
+}
+
+static int find_file_key(void *context, int descriptor, struct file_key *file)
+{
+    const struct host *host = context;
+    return probe_file_key(host->probe, descriptor, file);
 }
 
 static void look_at_mapping(void *context, pid_t pid, const struct mapping *mapping, uint64_t at_ns)
@@ -322,7 +326,7 @@ static int open_tracker(struct host *host)
 static int open_parts(struct host *host, const struct settings *settings)
 {
     const struct probe_options probe_options = {settings->buffer_bytes, take_event, host};
-    const struct discovery_options discovery_options = {attach, host, host->counters};
+    const struct discovery_options discovery_options = {attach, find_file_key, host, host->counters};
     int64_t clock_offset_ns = 0;
     uint64_t bound_ns = 0;
     int error = probe_open(&host->probe, &probe_options);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bpf/qpscope.skel.h"
@@ -19,6 +20,7 @@
 #include "wire/log.h"
 
 #define CLOCK_READINGS 50
+#define FILE_TRIES     100
 
 struct probe {
     struct qpscope *kernel;
@@ -162,6 +164,37 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
             report_place(&probe_specs[places->places[i].spec], error);
     }
     return attached;
+}
+
+/* The mapping is held while it is looked up; the kernel may be unable to look just then (-EBUSY). */
+static int read_mapped_file(struct probe *probe, const void *page, struct file_key *file)
+{
+    probe->kernel->bss->file_address = (uint64_t)(uintptr_t)page;
+    for (int i = 0; i < FILE_TRIES; i++) {
+        LIBBPF_OPTS(bpf_test_run_opts, options);
+        const int error = bpf_prog_test_run_opts(bpf_program__fd(probe->kernel->progs.file_read), &options);
+        if (error != 0)
+            return error;
+        if ((int32_t)options.retval == 0) {
+            const uint32_t device = probe->kernel->bss->file_device;
+            *file = (struct file_key){device >> 20, device & 0xfffff, probe->kernel->bss->file_inode};
+            return 0;
+        }
+        if ((int32_t)options.retval != -EBUSY)
+            return (int32_t)options.retval;
+    }
+    return -EBUSY;
+}
+
+int probe_file_key(struct probe *probe, int descriptor, struct file_key *file)
+{
+    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, descriptor, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    const int error = read_mapped_file(probe, page, file);
+    munmap(page, page_bytes);
+    return error;
 }
 
 void probe_losses(const struct probe *probe, struct probe_losses *losses)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "host/library.h"
+#include "host/process.h"
 
 struct probe;
 
@@ -35,6 +36,12 @@ int probe_read(struct probe *probe);
  * could be set; each that could not is logged.
  */
 size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places);
+
+/*
+ * The file that really holds the code of an open file, which is where a probe sits: below an overlay file system it is
+ * another one than stat and /proc show. -errno: it cannot be mapped to be executed.
+ */
+int probe_file_key(struct probe *probe, int descriptor, struct file_key *file);
 
 /* What the kernel's side could not do, since the start. */
 struct probe_losses {

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,56 +109,6 @@ int process_open(pid_t pid, const struct mapping *mapping)
     snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, mapping->start, mapping->end);
     descriptor = open(path, O_RDONLY | O_CLOEXEC);
     return descriptor >= 0 ? descriptor : -errno;
-}
-
-struct path_search {
-    const struct file_key *file;
-    char *path;
-    size_t path_bytes;
-};
-
-static int match_file(void *context, pid_t pid, const struct mapping *mapping)
-{
-    (void)pid;
-    const struct path_search *search = context;
-    if (memcmp(&mapping->file, search->file, sizeof mapping->file) != 0)
-        return 0;
-    snprintf(search->path, search->path_bytes, "%s", mapping->path);
-    return 1;
-}
-
-int process_path(pid_t pid, const struct file_key *file, char *path, size_t path_bytes)
-{
-    struct path_search search = {.file = file, .path = path, .path_bytes = path_bytes};
-    const int found = process_each_mapping(pid, match_file, &search);
-    return found == 1 ? 0 : found == 0 ? -ENOENT : found;
-}
-
-struct key_search {
-    uint64_t start;
-    struct file_key *file;
-};
-
-static int match_address(void *context, pid_t pid, const struct mapping *mapping)
-{
-    (void)pid;
-    const struct key_search *search = context;
-    if (mapping->start != search->start)
-        return 0;
-    *search->file = mapping->file;
-    return 1;
-}
-
-int process_file_key(int descriptor, struct file_key *file)
-{
-    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, descriptor, 0);
-    if (page == MAP_FAILED)
-        return -errno;
-    struct key_search search = {.start = (uint64_t)(uintptr_t)page, .file = file};
-    const int found = process_each_mapping(getpid(), match_address, &search);
-    munmap(page, page_bytes);
-    return found == 1 ? 0 : found == 0 ? -ENOENT : found;
 }
 
 /* "fe80:0000:...": 8 groups of 4 hexadecimal digits. */

@@ -11,7 +11,7 @@
 
 #define PROCESS_PATH_BYTES 4096
 
-/* A file as the kernel names it: also below overlay file systems the one that really holds the code. */
+/* A file by its device and inode. */
 struct file_key {
     uint32_t device_major;
     uint32_t device_minor;
@@ -40,12 +40,6 @@ int process_each_mapping(pid_t pid, mapping_visit *visit, void *context);
  * now, by /proc/PID/map_files. The caller closes it.
  */
 int process_open(pid_t pid, const struct mapping *mapping);
-
-/* Under which path a process has mapped a file: -ENOENT when it has not. */
-int process_path(pid_t pid, const struct file_key *file, char *path, size_t path_bytes);
-
-/* The kernel's name of an open file, learnt by mapping it. */
-int process_file_key(int descriptor, struct file_key *file);
 
 /* The 16 bytes of a GID as /sys of the process's root (else our own) shows it; -ENOENT when it shows none. */
 int process_read_gid(pid_t pid, const char *device, unsigned port, unsigned index, uint8_t gid[16]);

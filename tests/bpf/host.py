@@ -116,6 +116,19 @@ class Tree:
         variables = {"STANDIN_VERBS": self.verbs, **({"PROGRAM_WAIT": "1"} if wait else {}), **environment}
         return Program(["chroot", self.path, "/program", self.library, *arguments], variables)
 
+    def start_in_container(self, *arguments):
+        """Below an overlay file system, in a mount and a pid namespace of its own, as from an image."""
+        place = f"{self.path}/container{len(os.listdir(self.path))}"
+        os.mkdir(place)
+        layers = f"lowerdir={self.path},upperdir={place}/upper,workdir={place}/work"
+        script = (f"mount -t tmpfs none {place} && mkdir {place}/upper {place}/work {place}/root && "
+                  f"mount -t overlay none -o {layers} {place}/root && exec chroot {place}/root /program \"$@\"")
+        program = Program(["unshare", "--mount", "--pid", "--fork", "sh", "-c", script, "sh", self.library, *arguments],
+                          {"STANDIN_VERBS": self.verbs, "PROGRAM_WAIT": "1"})
+        with open(f"/proc/{program.process.pid}/task/{program.process.pid}/children") as file:
+            program.pid = int(file.read().split()[0])
+        return program
+
     def remove(self):
         shutil.rmtree(self.path)
 

@@ -90,6 +90,34 @@ def two_libraries(tree):
         other.remove()
 
 
+def containers(tree):
+    """Two containers of one image: the same file below two overlay file systems, probed once before it was mapped."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    programs = [tree.start_in_container("full") for _ in range(2)]
+    for program in programs:
+        program.go()
+    for program in programs:
+        program.finish()
+    records = host.stop()
+    assert not any("they were set" in line for line in host.log), host.log
+    return "; ".join(check_everything(records, program, tree) for program in programs)
+
+
+def late_containers(tree):
+    """The same, with the file noticed when the first of them maps it."""
+    host = Host(HOST)
+    programs = [tree.start_in_container("full") for _ in range(2)]
+    host.wait_log("probes in " + tree.verbs)
+    time.sleep(0.2)
+    for program in programs:
+        program.go()
+    for program in programs:
+        program.finish()
+    records = host.stop()
+    assert sum("probes in " + tree.library in line for line in host.log) == 1, host.log
+    return "; ".join(check_everything(records, program, tree) for program in programs)
+
+
 def lost_events(tree):
     """A small ring, and a daemon that stands still in between: what is lost is counted, placed in time, and marked."""
     host = Host(HOST, "--buffer", "64KiB", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
@@ -215,7 +243,8 @@ def short_lived(tree):
     return f"memory {sizes[0][0]} -> {sizes[1][0]} KiB, descriptors {sizes[0][1]} -> {sizes[1][1]}"
 
 
-TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, lost_events, late, other_time, missing_rights, killed, short_lived]
+TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
+         late_containers, lost_events, late, other_time, missing_rights, killed, short_lived]
 
 
 def main():

@@ -40,23 +40,6 @@ static void own_mappings(void **state)
     assert_true((uintptr_t)own_mappings >= mapping.start && (uintptr_t)own_mappings < mapping.end);
 }
 
-static void key_of_an_open_file(void **state)
-{
-    (void)state;
-    struct mapping mapping;
-    struct file_key key;
-    char path[PROCESS_PATH_BYTES];
-    assert_int_equal(process_each_mapping(getpid(), find_exe, &mapping), 1);
-    const int descriptor = open("/proc/self/exe", O_RDONLY);
-    assert_int_equal(process_file_key(descriptor, &key), 0);
-    close(descriptor);
-    assert_memory_equal(&key, &mapping.file, sizeof key);
-    assert_int_equal(process_path(getpid(), &key, path, sizeof path), 0);
-    assert_string_equal(path, mapping.path);
-    key.inode ^= 1u << 30;
-    assert_int_equal(process_path(getpid(), &key, path, sizeof path), -ENOENT);
-}
-
 struct deleted {
     uint64_t start;
     struct mapping mapping;
@@ -130,8 +113,9 @@ static void gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_mappings), cmocka_unit_test(key_of_an_open_file),
-        cmocka_unit_test(deleted_file), cmocka_unit_test(all_processes),
+        cmocka_unit_test(own_mappings),
+        cmocka_unit_test(deleted_file),
+        cmocka_unit_test(all_processes),
         cmocka_unit_test(gone),
     };
     return cmocka_run_group_tests_name("process", tests, NULL, NULL);
