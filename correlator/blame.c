@@ -118,14 +118,6 @@ static size_t take_waits(const struct blame *blames, const struct place *places,
     return known;
 }
 
-/* A late host counts only as far as the rank arrived late for it: others may have been busy longer still. */
-static int64_t harmful(int64_t own_ns, int64_t late_ns)
-{
-    if (own_ns <= 0)
-        return own_ns;
-    return late_ns <= 0 ? 0 : smaller(own_ns, 2 * late_ns);
-}
-
 /* One part at one place. */
 static void share_out(const struct job *job, struct blame *blames, const struct place *places, size_t count,
                       enum blame_part part)
@@ -137,13 +129,14 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
     for (size_t i = 0; i < count; i++) {
         size_t index = places[i].rank_operation;
         struct blame *blame = &blames[index];
-        int64_t late = job->rank_operations.items[index].late_ns;
         if (!blame->known)
             continue;
-        int64_t own = smaller(part == BLAME_HOST ? host_late(job, blames, index) : late, blame->wait_ns[part] - usual);
-        values[known++] = own;
+        values[known++] = blame->wait_ns[part];
         blame->place = places[i].key;
-        blame->own_ns[part] = harmful(own, late);
+        blame->own_ns[part] = blame->wait_ns[part] - usual;
+        blame->late_ns[part] = job->rank_operations.items[index].late_ns;
+        if (part == BLAME_HOST)
+            blame->late_ns[part] = smaller(blame->late_ns[part], host_late(job, blames, index));
     }
     int64_t spread = array_spread(values, known);
     for (size_t i = 0; i < count; i++)

@@ -18,8 +18,9 @@ struct blame { /* of one rank operation; ns */
     uint64_t place;                 /* equal for the same operation of every step */
     int64_t ready_ns;               /* when its host was ready */
     int64_t wait_ns[BLAME_PARTS];   /* how long each part took */
-    int64_t own_ns[BLAME_PARTS];    /* lateness that the rank added itself in it; may be negative */
-    int64_t spread_ns[BLAME_PARTS]; /* of own_ns at this place, over ranks and steps */
+    int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: its wait beyond the usual one at this place */
+    int64_t late_ns[BLAME_PARTS];   /* how far that made the rank late, compared with the others */
+    int64_t spread_ns[BLAME_PARTS]; /* of wait_ns at this place, over ranks and steps */
 };
 
 struct pair_time { /* one directed pair of ranks in one step */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What keeps coming back: picks out of a series (one value a step) the stretches in which a value stays above a limit,
- * step after step. One value above the limit may be chance; STREAK_STEPS of them nearly in a row are not. Pure
- * functions.
+ * step after step. One value above the limit may be chance, STREAK_STEPS of them nearly in a row and alike are not.
+ * Pure functions.
  */
 #pragma once
 
@@ -10,10 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STREAK_STEPS 4
+#define STREAK_STEPS 5
+
+struct streak_limits {
+    int64_t above; /* a value of a streak exceeds this */
+    int64_t sure;  /* a streak whose median exceeds this needs not be even */
+};
 
 /*
- * Marks the steps of every stretch with at least STREAK_STEPS values above `limit` and never two in a row below it; a
- * step at its edge or within it that reaches half of the stretch's median belongs to it. Returns how many are marked.
+ * Marks the steps of every stretch with at least STREAK_STEPS values above the limit and never two in a row below it,
+ * if the stretch is even: four fifths of its values lie within a quarter of their median, as what has one cause does. A
+ * step within it or beside it that reaches half of that median belongs to it. Returns how many are marked.
  */
-size_t streak_mark(const int64_t *values, size_t count, int64_t limit, bool *marked);
+size_t streak_mark(const int64_t *values, size_t count, struct streak_limits limits, bool *marked);

@@ -50,7 +50,7 @@ static void mark_series(struct judge *judge, const struct series *series, size_t
 
     for (size_t i = 0; i < count; i++)
         times[i] = (int64_t)(judge->pairs.items[series[i].pair].pace * 1000 / (judge->pace + 1));
-    streak_mark(times, count, SLOW_TIMES * 1000, marked);
+    streak_mark(times, count, (struct streak_limits){SLOW_TIMES * 1000, SLOW_TIMES * 1000}, marked);
     for (size_t i = 0; i < count; i++) {
         struct pair_time *pair = &judge->pairs.items[series[i].pair];
         bool once = times[i] > SLOW_TIMES * 1000 && pair->excess_ns > limit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Late ranks. What a rank added itself at one place of the step, before its host was ready or after, stands out when it
- * does so in a streak of steps, or once by far more than the spread of that place and of the job. Invariant: at most
+ * does so in a streak of steps, or once by far more than nearly all of the job's waits. Invariant: at most
  * one verdict a step and rank.
  */
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include "correlator/streak.h"
 #include "correlator/verdict_private.h"
 
-#define FIRST_STEP    1  /* the one before still makes connections */
-#define STREAK_SPREAD 3  /* times the spread of a place that every step of a streak must exceed */
-#define ONCE_SPREAD   20 /* and a single one */
+#define FIRST_STEP    1 /* the one before still makes connections */
+#define STREAK_SPREAD 3 /* times the spread of a place that every step of a streak must exceed */
+#define ONCE_TIMES    6 /* times what nine of ten ranks stay below that a single lateness must exceed */
 
 struct suspect { /* one rank operation, to be sorted */
     uint64_t place;
@@ -59,6 +59,16 @@ static int by_weight(const void *a, const void *b)
     return (left->part > right->part) - (left->part < right->part);
 }
 
+static bool link_explains(const struct judge *judge, int32_t step, int32_t rank)
+{
+    for (size_t i = 0; i < judge->pairs.count; i++) {
+        const struct pair_time *pair = &judge->pairs.items[i];
+        if (pair->slow && pair->step == step && (pair->from == rank || pair->to == rank))
+            return true;
+    }
+    return false;
+}
+
 static void list_suspects(const struct judge *judge, suspect_list *suspects)
 {
     const struct job *job = judge->job;
@@ -66,7 +76,7 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
     for (size_t i = 0; i < job->rank_operations.count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
         int32_t step = job->operations.items[of->operation].step;
-        if (!judge->blames[i].known || of->rank < 0 || step < FIRST_STEP)
+        if (!judge->blames[i].known || of->rank < 0 || step < FIRST_STEP || link_explains(judge, step, of->rank))
             continue;
         for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
             *(struct suspect *)array_add(suspects) = (struct suspect){
@@ -81,15 +91,18 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
     array_sort(suspects, by_place);
 }
 
-static int64_t job_spread(const suspect_list *suspects)
+/* What nine of ten of the job's waits stay below, beyond their usual length. */
+static int64_t job_noise(const suspect_list *suspects, enum blame_part part)
 {
     int64_t *values = array_zeroed(suspects->count * sizeof *values);
+    size_t count = 0;
 
     for (size_t i = 0; i < suspects->count; i++)
-        values[i] = suspects->items[i].own_ns;
-    int64_t spread = array_spread(values, suspects->count);
+        if (suspects->items[i].part == part)
+            values[count++] = suspects->items[i].own_ns;
+    int64_t noise = array_quantile(values, count, 900);
     free(values);
-    return spread;
+    return noise > 0 ? noise : 0;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -97,22 +110,44 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A streak that makes nobody wait is no fault: mostly, the rank must have been late by about as much. */
+static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const bool *marked)
+{
+    int64_t *late = array_zeroed(count * sizeof *late);
+    int64_t *own = array_zeroed(count * sizeof *own);
+    size_t used = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (marked[i]) {
+            own[used] = series[i].own_ns;
+            late[used++] = judge->blames[series[i].index].late_ns[series[i].part];
+        }
+    bool makes = used > 0 && array_median(late, used) * 2 > array_median(own, used);
+    free(late);
+    free(own);
+    return makes;
+}
+
 /* One part of one rank at one place, over the steps. */
 static void mark_series(const struct judge *judge, struct suspect *series, size_t count, int64_t once_ns)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
     bool *marked = array_zeroed(count * sizeof *marked);
-    int64_t spread = judge->blames[series[0].index].spread_ns[series[0].part];
-    int64_t streak_ns = larger(judge->share_ns, array_multiple(spread, STREAK_SPREAD));
+    const struct blame *blame = &judge->blames[series[0].index];
+    int64_t streak_ns = larger(judge->share_ns, array_multiple(blame->spread_ns[series[0].part], STREAK_SPREAD));
 
-    once_ns = larger(once_ns, array_multiple(spread, ONCE_SPREAD));
+    once_ns = larger(once_ns, streak_ns);
     for (size_t i = 0; i < count; i++)
         values[i] = series[i].own_ns;
-    streak_mark(values, count, streak_ns, marked);
+    streak_mark(values, count, (struct streak_limits){streak_ns, once_ns}, marked);
+    bool streak = makes_late(judge, series, count, marked);
     for (size_t i = 0; i < count; i++) {
-        series[i].streak = marked[i];
-        series[i].stands_out = marked[i] || series[i].own_ns > once_ns;
-        series[i].limit_ns = marked[i] ? streak_ns : once_ns;
+        int64_t late = judge->blames[series[i].index].late_ns[series[i].part];
+        series[i].streak = streak && marked[i];
+        series[i].stands_out = series[i].streak || (series[i].own_ns > once_ns && late > once_ns);
+        series[i].limit_ns = series[i].streak ? streak_ns : once_ns;
+        if (!series[i].streak && late < series[i].own_ns)
+            series[i].own_ns = late;
     }
     free(values);
     free(marked);
@@ -120,7 +155,8 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
 
 static void mark_suspects(const struct judge *judge, suspect_list *suspects)
 {
-    int64_t once_ns = larger(judge->share_ns, array_multiple(job_spread(suspects), ONCE_SPREAD));
+    int64_t noise = larger(job_noise(suspects, BLAME_HOST), job_noise(suspects, BLAME_GPU));
+    int64_t once_ns = array_multiple(noise, ONCE_TIMES);
 
     for (size_t from = 0, to; from < suspects->count; from = to) {
         for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place &&
@@ -129,16 +165,6 @@ static void mark_suspects(const struct judge *judge, suspect_list *suspects)
             to++;
         mark_series(judge, &suspects->items[from], to - from, once_ns);
     }
-}
-
-static bool link_explains(const struct judge *judge, int32_t step, int32_t rank)
-{
-    for (size_t i = 0; i < judge->pairs.count; i++) {
-        const struct pair_time *pair = &judge->pairs.items[i];
-        if (pair->slow && pair->step == step && (pair->from == rank || pair->to == rank))
-            return true;
-    }
-    return false;
 }
 
 /* The other ranks' median of one time of their records. */
@@ -247,8 +273,7 @@ void judge_ranks(struct judge *judge)
     array_sort(&suspects, by_weight);
     for (size_t i = 0; i < suspects.count; i++) {
         const struct suspect *suspect = &suspects.items[i];
-        if (!suspect->stands_out || link_explains(judge, suspect->step, suspect->rank) ||
-            has_verdict(judge, suspect->step, suspect->streak ? suspect->rank : -1))
+        if (!suspect->stands_out || has_verdict(judge, suspect->step, suspect->streak ? suspect->rank : -1))
             continue;
         judge_rank(judge, suspect);
     }

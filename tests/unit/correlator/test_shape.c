@@ -149,12 +149,17 @@ static void test_period(void **state)
 
 static void test_streak(void **state)
 {
+    static const struct streak_limits limits = {.above = 30, .sure = 200};
     static const int64_t chance[] = {0, 50, 1, 0, 2, 60, 0, 1, 55, 3};
-    static const int64_t lasting[] = {0, 1, 0, 50, 52, 29, 49, 51, 50, 48};
+    static const int64_t uneven[] = {0, 31, 99, 40, 150, 70, 35, 120, 60, 0};
+    static const int64_t large[] = {0, 310, 990, 400, 1500, 700, 350, 1200, 600, 0};
+    static const int64_t lasting[] = {0, 1, 0, 50, 52, 29, 49, 51, 90, 48};
     bool marked[10];
     (void)state;
-    assert_int_equal(streak_mark(chance, 10, 30, marked), 0);
-    assert_int_equal(streak_mark(lasting, 10, 30, marked), 7); /* also the one that dips to more than half */
+    assert_int_equal(streak_mark(chance, 10, limits, marked), 0);
+    assert_int_equal(streak_mark(uneven, 10, limits, marked), 0);
+    assert_int_equal(streak_mark(large, 10, limits, marked), 8);
+    assert_int_equal(streak_mark(lasting, 10, limits, marked), 7); /* also the one that dips to more than half */
     assert_false(marked[2]);
     assert_true(marked[3] && marked[5] && marked[9]);
 }
