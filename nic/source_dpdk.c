@@ -46,7 +46,7 @@
 #define PAIR_TRIES        64
 #define REST_MIN_NS       50000u
 #define REST_MAX_NS       1000000u
-#define REST_STAMPED_NS   4000000u /* where the driver stamps, late reading costs no accuracy */
+#define REST_STAMPED_NS   8000000u /* where the driver stamps, late reading costs no accuracy */
 #define POLLS_BEFORE_REST 64u
 
 enum stamp_unit {
@@ -88,6 +88,7 @@ struct dpdk_source {
     uint64_t pair_due_ns;
     uint64_t rest_ns;
     unsigned empty_polls;
+    size_t polled; /* ports, since the last rest */
     char arguments[ARGUMENTS_MAX][ARGUMENT_BYTES];
     char *argument_list[ARGUMENTS_MAX + 1];
     int arguments_count;
@@ -431,9 +432,10 @@ static void compare_counts(struct port *port)
         port->lost = counted - port->seen;
 }
 
-static int receive_port(struct dpdk_source *self, struct port *port, struct source_frame frames[SOURCE_BURST_FRAMES])
+/* The clock was read as `now_ns` before: what is stamped until then has been handed out when the burst is not full. */
+static int receive_port(struct dpdk_source *self, struct port *port, uint64_t now_ns,
+                        struct source_frame frames[SOURCE_BURST_FRAMES])
 {
-    uint64_t now_ns = clock_now_ns();
     uint16_t count = rte_eth_rx_burst(port->id, 0, self->held, SOURCE_BURST_FRAMES);
 
     self->held_count = count;
@@ -442,10 +444,6 @@ static int receive_port(struct dpdk_source *self, struct port *port, struct sour
         port->drained_ns = now_ns;
     if (count == 0 && port->is_asked)
         compare_counts(port);
-    if (count == 0)
-        return 0;
-    now_ns = clock_now_ns();
-    check_pair(self, now_ns);
     for (uint16_t i = 0; i < count; i++) {
         struct rte_mbuf *mbuf = self->held[i];
         frames[i] = (struct source_frame){.bytes = rte_pktmbuf_mtod(mbuf, const uint8_t *),
@@ -461,13 +459,16 @@ static int receive_port(struct dpdk_source *self, struct port *port, struct sour
 static int receive_dpdk(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES])
 {
     struct dpdk_source *self = (struct dpdk_source *)source;
+    uint64_t now_ns = clock_now_ns();
 
     rte_pktmbuf_free_bulk(self->held, self->held_count);
     self->held_count = 0;
+    check_pair(self, now_ns);
     for (size_t i = 0; i < self->ports_count; i++) {
         struct port *port = &self->ports[self->next_port];
         self->next_port = (self->next_port + 1) % self->ports_count;
-        int count = receive_port(self, port, frames);
+        self->polled++;
+        int count = receive_port(self, port, now_ns, frames);
         if (count != 0)
             return count;
     }
@@ -491,11 +492,13 @@ static void rest_dpdk(struct source *source, size_t received)
 
     if (received == SOURCE_BURST_FRAMES || (received != 0 && !stamped)) {
         self->empty_polls = 0;
+        self->polled = 0;
         self->rest_ns = REST_MIN_NS;
         return;
     }
-    if (!stamped && ++self->empty_polls < POLLS_BEFORE_REST)
+    if (self->polled < self->ports_count || (!stamped && ++self->empty_polls < POLLS_BEFORE_REST))
         return;
+    self->polled = 0;
     const struct timespec rest = {.tv_nsec = (long)self->rest_ns};
     nanosleep(&rest, NULL);
     self->rest_ns = self->rest_ns * 2 < most_ns ? self->rest_ns * 2 : most_ns;
