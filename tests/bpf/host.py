@@ -81,6 +81,10 @@ class Records:
         number = self.process_of(pid)["process"]
         return {q["qpn"]: q for q in self.queue_pairs.values() if q["process"] == number}
 
+    def calls_of(self, pid):
+        numbers = {c["communicator"] for c in self.communicators_of(pid)}
+        return [call for call in self.calls if call["source"] in numbers]
+
     def communicators_of(self, pid):
         number = self.process_of(pid)["process"]
         return [c for c in self.communicators.values() if c["process"] == number]

@@ -68,7 +68,7 @@ def race(tree):
         assert c["pointer"] in (truth["communicator"], "0x0") and (c["flags"] & LATE or c["rank"] == 1), c
     for q in records.queue_pairs_of(program.pid).values():
         assert not q["flags"] & FOREIGN and (q["communicator"] != 0) == (not late), q
-    calls = [c for c in records.calls if c["source"] in {c["communicator"] for c in communicators}]
+    calls = records.calls_of(program.pid)
     assert all(bool(c["flags"] & AFTER_LOSS) == bool(late) for c in calls)
     return f"{len(late)} late communicators, {1000 - len(calls)} of 1000 calls missed"
 
@@ -136,11 +136,12 @@ def lost_events(tree):
     program.finish()
     records = host.stop()
     lost = records.counters["events_lost_total"]
-    assert lost == 5200 - len(records.calls) > 2000, (lost, len(records.calls))
+    calls = records.calls_of(program.pid)
+    assert lost == 5200 - len(calls) > 2000, (lost, len(calls))
     loss, = records.losses
     assert loss["lost"] == lost and loss["cause"] == 3, loss
-    before = [c for c in records.calls if c["entered_ns"] <= loss["from_ns"]]
-    after = [c for c in records.calls if c["entered_ns"] >= loss["to_ns"]]
+    before = [c for c in calls if c["entered_ns"] <= loss["from_ns"]]
+    after = [c for c in calls if c["entered_ns"] >= loss["to_ns"]]
     assert len(before) == 5100 - lost and len(after) == 100
     assert [(c["count"], c["sequence"], c["flags"]) for c in before] == [(i, i, 0) for i in range(5100 - lost)]
     assert [(c["count"], c["sequence"], c["flags"]) for c in after] == \
@@ -176,8 +177,9 @@ def late(tree):
     communicator, = records.communicators_of(program.pid)
     assert communicator["flags"] == LATE and (communicator["rank"], communicator["identity"]) == (-1, None), communicator
     assert communicator["pointer"] == program.all("creator")[0]["communicator"] and communicator["destroyed_ns"] > 0
-    assert len(records.calls) == 10 and all(c["flags"] == AFTER_LOSS for c in records.calls)
-    assert [c["sequence"] for c in records.calls] == list(range(10))
+    calls = records.calls_of(program.pid)
+    assert len(calls) == 10 and all(c["flags"] == AFTER_LOSS for c in calls)
+    assert [c["sequence"] for c in calls] == list(range(10))
     queue_pairs = records.queue_pairs_of(program.pid)
     later = set(program.all("creator")[-1]["qpns"][2:]) | {line["foreign"] for line in program.all("foreign")}
     assert set(queue_pairs) == later and len(later) == 4, queue_pairs
@@ -237,7 +239,7 @@ def short_lived(tree):
         communicator, = records.communicators_of(pid)
         assert records.process_of(pid)["ended_ns"] >= communicator["destroyed_ns"] > 0
         assert all(q["destroyed_ns"] > 0 for q in records.queue_pairs_of(pid).values())
-    assert len(records.calls) == 300 + sum(1 for _ in program.all("call"))
+    assert sum(len(records.calls_of(pid)) for pid in pids) == 300
     assert sizes[1][1] == sizes[0][1] and sizes[1][0] - sizes[0][0] < 512, sizes
     assert any(": 0 things are still followed" in line for line in host.log), host.log
     return f"memory {sizes[0][0]} -> {sizes[1][0]} KiB, descriptors {sizes[0][1]} -> {sizes[1][1]}"
