@@ -43,19 +43,18 @@ accelerator_choose() {
     cat "$known"
 }
 
-share() {
-    echo "-virtfs local,path=$1,mount_tag=$2,security_model=none,multidevs=remap${3:-}"
+share() { # FOLDER TAG OPTIONS
+    echo "local,path=$1,mount_tag=$2,security_model=none,multidevs=remap${3:-}"
 }
 
 # Emulation feels every other process of the machine, so it goes first where that is allowed. Niceness counts within a
 # session's group only, hence a session of its own, and a pid file to end it by.
 guest_run() {
-    # shellcheck disable=SC2046
     exec setsid bash -c 'echo -15 2> /dev/null > /proc/self/autogroup; exec "$@"' first \
         timeout -k 5 "$timeout_s" qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 4096 -nographic -no-reboot \
         -nic none -pidfile "$work/pid" -kernel "$kernel" -initrd "$work/initrd" \
         -append "console=ttyS0 panic=-1 quiet rdinit=/init lab_inside=$here/inside.sh" \
-        $(share / machine ,readonly=on) $(share "$out" out) < /dev/null 2>&1
+        -virtfs "$(share / machine ,readonly=on)" -virtfs "$(share "$out" out)" < /dev/null 2>&1
 }
 
 guest_end() {

@@ -211,8 +211,12 @@ job_processes() {
         r=2
     fi
     for (( ; r < job_ranks; r++)); do rank_start "$r" 1; done
-    job_await_done || { job_failed=1 && kill "${job_pids[@]}" 2> /dev/null; }
-    lab_say "$job_name: ranks done, $begun s to $(lab_uptime) s"
+    if job_await_done; then
+        lab_say "$job_name: ranks done, $begun s to $(lab_uptime) s"
+    else
+        job_failed=1
+        kill "${job_pids[@]}" 2> /dev/null
+    fi
     rdma resource show qp > "$LAB_OUT/qp.txt"
     counters_note after
     : > "$lab_dir/meet/release"

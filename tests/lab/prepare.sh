@@ -11,7 +11,7 @@ usage() {
     cat <<USAGE
 usage: prepare.sh [--help]
 Fetches the lab's kernel and its Debian 13 tree into $lab_cache
-(set QPSCOPE_LAB_CACHE for another place). About 650 MB on disk, 250 MB to download.
+(set QPSCOPE_LAB_CACHE for another place). About 800 MB on disk, 250 MB to download.
 USAGE
 }
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUSY_PERCENT = 83 };
+enum { BUSY_PERCENT = 77 };
 enum { WIRE_PERCENT = 103 }; /* frames of 4096 bytes of payload with their headers */
 
 static bool fault_acts(const struct fault *fault, int64_t step)
