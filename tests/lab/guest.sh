@@ -33,6 +33,7 @@ accelerator_choose() {
     local known
     known=$lab_cache/accelerator-$(cat /proc/sys/kernel/random/boot_id)
     if [ ! -e "$known" ]; then
+        rm -f "$lab_cache"/accelerator-*
         echo tcg,thread=multi > "$known"
         if [ -w /dev/kvm ] && timeout -k 1 3 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nographic -no-reboot -nic none \
             -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 rdinit=/init lab_probe" \
