@@ -84,7 +84,12 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     blame->known = of->late_known && of->before_ns != 0;
     blame->ready_ns = (int64_t)ready;
     blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
-    blame->wait_ns[BLAME_GPU] = (int64_t)(of->arrival_ns - ready);
+    bool latest = (record->flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
+    uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
+    if (record->gpu_ready_ns > free_ns)
+        blame->most_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - free_ns);
+    blame->most_ns[BLAME_HOST] = blame->wait_ns[BLAME_HOST];
+    blame->wait_ns[BLAME_GPU] = latest ? 0 : blame->most_ns[BLAME_GPU];
 }
 
 /* How much later than the others (their lower median) the rank's host was ready. */
@@ -114,7 +119,7 @@ static size_t take_waits(const struct blame *blames, const struct place *places,
 
     for (size_t i = 0; i < count; i++)
         if (blames[places[i].rank_operation].known)
-            values[known++] = blames[places[i].rank_operation].wait_ns[part];
+            values[known++] = blames[places[i].rank_operation].most_ns[part];
     return known;
 }
 
@@ -123,7 +128,8 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
                       enum blame_part part)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
-    int64_t usual = array_median(values, take_waits(blames, places, count, part, values));
+    unsigned per_mille = part == BLAME_GPU ? 250 : 500;
+    int64_t usual = array_quantile(values, take_waits(blames, places, count, part, values), per_mille);
     size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {

@@ -165,6 +165,32 @@ static enum match place_block(struct matcher *matcher, const struct work *work, 
     return best;
 }
 
+/*
+ * True when a lane that the shape does not use began to send before the first half of the match was over: since calls
+ * run one after the other, that lane is this call's too, and the shape is not.
+ */
+static bool leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
+                        const share_list *shares)
+{
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < shares->count; i++) {
+        const struct slot *slots = matcher->lanes->items[shares->items[i].lane].slots.items;
+        if (shares->items[i].from == shares->items[i].to)
+            continue;
+        first = slots[shares->items[i].from].first_ns < first ? slots[shares->items[i].from].first_ns : first;
+        last = slots[shares->items[i].to - 1].last_ns > last ? slots[shares->items[i].to - 1].last_ns : last;
+    }
+    for (size_t i = 0; i < matcher->lanes->count; i++) {
+        const struct lane *lane = &matcher->lanes->items[i];
+        if (!matcher->used[i] && matcher_may_use(work, lane) && at[i] < lane->slots.count &&
+            lane->slots.items[at[i]].first_ns < first + (last - first) / 2)
+            return true;
+    }
+    return false;
+}
+
 static enum match try_shape(struct matcher *matcher, const struct work *work, const struct shape *shape,
                             const size_t *at, share_list *shares)
 {
@@ -223,8 +249,8 @@ static bool anything_left(const struct matcher *matcher, const struct work *work
 static enum match try_ring(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
 {
     const struct learnt *known = learnt_of(matcher, &work->collective);
-    struct shape shape, part_shape;
-    bool part = false;
+    struct shape shape, best_shape;
+    enum match best = MATCH_NONE;
 
     if (!anything_left(matcher, work, at))
         return MATCH_NONE;
@@ -232,16 +258,16 @@ static enum match try_ring(struct matcher *matcher, const struct work *work, con
         return MATCH_FULL;
     for (unsigned number = 0; shape_candidate(&shape, number, matcher->ring_lanes); number++) {
         enum match match = try_shape(matcher, work, &shape, at, shares);
-        if (match == MATCH_FULL) {
+        if (match == MATCH_FULL && !leaves_lane(matcher, work, at, shares)) {
             learn(matcher, &work->collective, &shape);
             return MATCH_FULL;
         }
-        if (match == MATCH_PART && !part) {
-            part = true;
-            part_shape = shape;
+        if (match > best) {
+            best = match;
+            best_shape = shape;
         }
     }
-    return part ? try_shape(matcher, work, &part_shape, at, shares) : MATCH_NONE;
+    return best == MATCH_NONE ? MATCH_NONE : try_shape(matcher, work, &best_shape, at, shares);
 }
 
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)

@@ -247,8 +247,8 @@ static size_t owner_of_rest(const struct cutter *cutter, const struct lane *lane
     return to;
 }
 
-/* Gives what lies before the new start to the calls that it can belong to: their parts are broken. */
-static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t start_ns)
+/* Gives what lies before the new start to the calls that it can belong to: their parts are in `state`. */
+static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t start_ns, enum part_state state)
 {
     trial_from(cutter, start_ns);
     for (size_t i = 0; i < cutter->lanes->count; i++) {
@@ -268,7 +268,7 @@ static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t s
     }
     for (size_t call = from; call < to; call++)
         if (expects(cutter, call))
-            part_of(cutter, call)->state = PART_BROKEN;
+            part_of(cutter, call)->state = state;
 }
 
 static uint64_t next_slot_ns(const struct cutter *cutter, const struct work *work)
@@ -329,7 +329,7 @@ static size_t cut_call(struct cutter *cutter, size_t call)
         return call + 1;
     }
     if (lanes_left(cutter, work, cutter->at) && find_start(cutter, call, &start)) {
-        leave_rest(cutter, call, start.call, start.ns);
+        leave_rest(cutter, call, start.call, start.ns, failure(cutter, work, doubt));
         if (matcher_try(&cutter->matcher, work_of(cutter, start.call), cutter->at, &cutter->shares) == MATCH_FULL)
             commit(cutter, start.call, PART_WHOLE);
         return start.call + 1;

@@ -195,10 +195,8 @@ bool shape_candidate(struct shape *shape, unsigned number, unsigned channels)
         enum shape_protocol protocol;
         uint32_t buffer_bytes;
     } kinds[] = {
-        {SHAPE_SIMPLE, 4u << 20},   {SHAPE_LL, 256u << 10},    {SHAPE_LL, 512u << 10},     {SHAPE_LL128, 4915200},
-        {SHAPE_LL128_64, 1966080},  {SHAPE_LL128_64, 4915200}, {SHAPE_SIMPLE, 2u << 20},   {SHAPE_SIMPLE, 1u << 20},
-        {SHAPE_SIMPLE, 8u << 20},   {SHAPE_SIMPLE, 16u << 20}, {SHAPE_SIMPLE, 512u << 10}, {SHAPE_SIMPLE, 256u << 10},
-        {SHAPE_SIMPLE, 128u << 10}, {SHAPE_SIMPLE, 64u << 10},
+        {SHAPE_SIMPLE, 4u << 20}, {SHAPE_LL, 256u << 10},    {SHAPE_LL, 512u << 10},
+        {SHAPE_LL128, 4915200},   {SHAPE_LL128_64, 1966080}, {SHAPE_LL128_64, 4915200},
     };
     const unsigned threads_count = sizeof threads / sizeof threads[0];
     unsigned kind = number / (channels * threads_count);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streaks. Invariant: a marked step reaches half of the median of a stretch that is long enough. */
+/* Streaks. Invariant: a step of a streak reaches three quarters of its median. */
 #include "correlator/streak.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,33 +48,42 @@ static bool is_even(const int64_t *strong, size_t count, int64_t median)
     return near * 5 >= count * 4;
 }
 
-/* The median of the stretch [from, to), or 0 when it is no streak. */
-static int64_t streak_median(const int64_t *values, size_t from, size_t to, struct streak_limits limits)
+struct streak {
+    int64_t median; /* 0: it is none */
+    int64_t common; /* 0: each step has its own */
+};
+
+static struct streak streak_of(const int64_t *values, size_t from, size_t to, struct streak_limits limits)
 {
     int64_t *strong = array_zeroed((to - from) * sizeof *strong);
     size_t count = strong_values(values, from, to, limits.above, strong);
-    int64_t median = array_median(strong, count);
-    bool streak = count >= STREAK_STEPS && (median > limits.sure || is_even(strong, count, median));
+    struct streak streak = {0};
 
+    if (count >= STREAK_STEPS) {
+        int64_t median = array_median(strong, count);
+        bool even = is_even(strong, count, median);
+        streak.median = even || median > limits.sure ? median : 0;
+        streak.common = even ? array_quantile(strong, count, 250) : 0;
+    }
     free(strong);
-    return streak ? median : 0;
+    return streak;
 }
 
-size_t streak_mark(const int64_t *values, size_t count, struct streak_limits limits, bool *marked)
+size_t streak_find(const int64_t *values, size_t count, struct streak_limits limits, int64_t *common)
 {
     size_t total = 0;
 
-    memset(marked, 0, count * sizeof *marked);
+    memset(common, 0, count * sizeof *common);
     for (size_t from = 0; from < count; from++) {
         if (values[from] <= limits.above)
             continue;
         size_t end = stretch_end(values, count, from, limits.above);
         size_t to = end;
         trim(values, &from, &to, limits.above);
-        int64_t median = streak_median(values, from, to, limits);
-        for (size_t i = from > 0 ? from - 1 : 0; median > 0 && i < to + 1 && i < count; i++)
-            if (values[i] > median / 2 && !marked[i]) {
-                marked[i] = true;
+        struct streak streak = streak_of(values, from, to, limits);
+        for (size_t i = from > 0 ? from - 1 : 0; streak.median > 0 && i < to + 1 && i < count; i++)
+            if (values[i] > streak.median / 4 * 3 && common[i] == 0) {
+                common[i] = streak.common != 0 ? streak.common : values[i];
                 total++;
             }
         from = end - 1;

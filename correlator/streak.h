@@ -18,8 +18,10 @@ struct streak_limits {
 };
 
 /*
- * Marks the steps of every stretch with at least STREAK_STEPS values above the limit and never two in a row below it,
+ * Finds the steps of every stretch with at least STREAK_STEPS values above the limit and never two in a row below it,
  * if the stretch is even: four fifths of its values lie within a quarter of their median, as what has one cause does. A
- * step within it or beside it that reaches half of that median belongs to it. Returns how many are marked.
+ * step within it or beside it that reaches three quarters of that median belongs to it. common[i] becomes, for a step
+ * of a streak, what the streak's steps have in common: the lower quartile of an even streak (chance only adds to it),
+ * the step's own value of an uneven one; 0 for all others. Returns how many are not 0.
  */
-size_t streak_mark(const int64_t *values, size_t count, struct streak_limits limits, bool *marked);
+size_t streak_find(const int64_t *values, size_t count, struct streak_limits limits, int64_t *common);

@@ -46,18 +46,18 @@ static int64_t excess_limit(const struct judge *judge)
 static void mark_series(struct judge *judge, const struct series *series, size_t count, int64_t limit)
 {
     int64_t *times = array_zeroed(count * sizeof *times);
-    bool *marked = array_zeroed(count * sizeof *marked);
+    int64_t *common = array_zeroed(count * sizeof *common);
 
     for (size_t i = 0; i < count; i++)
         times[i] = (int64_t)(judge->pairs.items[series[i].pair].pace * 1000 / (judge->pace + 1));
-    streak_mark(times, count, (struct streak_limits){SLOW_TIMES * 1000, SLOW_TIMES * 1000}, marked);
+    streak_find(times, count, (struct streak_limits){SLOW_TIMES * 1000, SLOW_TIMES * 1000}, common);
     for (size_t i = 0; i < count; i++) {
         struct pair_time *pair = &judge->pairs.items[series[i].pair];
         bool once = times[i] > SLOW_TIMES * 1000 && pair->excess_ns > limit;
-        pair->slow = once || (marked[i] && pair->excess_ns > judge->share_ns);
+        pair->slow = once || (common[i] != 0 && pair->excess_ns > judge->share_ns);
     }
     free(times);
-    free(marked);
+    free(common);
 }
 
 static void mark_slow(struct judge *judge, int64_t limit)

@@ -111,14 +111,14 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* A streak that makes nobody wait is no fault: mostly, the rank must have been late by about as much. */
-static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const bool *marked)
+static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const int64_t *common)
 {
     int64_t *late = array_zeroed(count * sizeof *late);
     int64_t *own = array_zeroed(count * sizeof *own);
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (marked[i]) {
+        if (common[i] != 0) {
             own[used] = series[i].own_ns;
             late[used++] = judge->blames[series[i].index].late_ns[series[i].part];
         }
@@ -132,25 +132,27 @@ static bool makes_late(const struct judge *judge, const struct suspect *series, 
 static void mark_series(const struct judge *judge, struct suspect *series, size_t count, int64_t once_ns)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
-    bool *marked = array_zeroed(count * sizeof *marked);
+    int64_t *common = array_zeroed(count * sizeof *common);
     const struct blame *blame = &judge->blames[series[0].index];
     int64_t streak_ns = larger(judge->share_ns, array_multiple(blame->spread_ns[series[0].part], STREAK_SPREAD));
 
     once_ns = larger(once_ns, streak_ns);
     for (size_t i = 0; i < count; i++)
         values[i] = series[i].own_ns;
-    streak_mark(values, count, (struct streak_limits){streak_ns, once_ns}, marked);
-    bool streak = makes_late(judge, series, count, marked);
+    streak_find(values, count, (struct streak_limits){streak_ns, once_ns}, common);
+    bool streak = makes_late(judge, series, count, common);
     for (size_t i = 0; i < count; i++) {
         int64_t late = judge->blames[series[i].index].late_ns[series[i].part];
-        series[i].streak = streak && marked[i];
+        series[i].streak = streak && common[i] != 0;
         series[i].stands_out = series[i].streak || (series[i].own_ns > once_ns && late > once_ns);
         series[i].limit_ns = series[i].streak ? streak_ns : once_ns;
-        if (!series[i].streak && late < series[i].own_ns)
+        if (series[i].streak)
+            series[i].own_ns = common[i];
+        else if (late < series[i].own_ns)
             series[i].own_ns = late;
     }
     free(values);
-    free(marked);
+    free(common);
 }
 
 static void mark_suspects(const struct judge *judge, suspect_list *suspects)
@@ -220,7 +222,7 @@ static void say_gpu(const struct judge *judge, struct verdict *verdict, const st
                     const struct blame *blame)
 {
     const struct record_rank_operation *record = &of->record;
-    bool after_before = of->before_ns > record->host_ready_ns;
+    bool after_before = of->before_ns > record->enqueued_ns;
 
     if (record->host_ready_ns != 0)
         judge_say(verdict, "rank %d gave its first credit %.1f ms after enqueue, but", of->rank,
@@ -228,7 +230,7 @@ static void say_gpu(const struct judge *judge, struct verdict *verdict, const st
     else
         judge_say(verdict, "rank %d enqueued in time, but", of->rank);
     judge_say(verdict, " its first data came %.1f ms after %s; the other ranks' data came within %.1f ms",
-              judge_ms(blame->wait_ns[BLAME_GPU]), after_before ? "its operation before had ended" : "that credit",
+              judge_ms(blame->wait_ns[BLAME_GPU]), after_before ? "its operation before had ended" : "the enqueue",
               judge_ms(others_gpu_wait(judge, of)));
 }
 
@@ -249,8 +251,9 @@ static void judge_rank(struct judge *judge, const struct suspect *suspect)
         say_gpu(judge, verdict, of, &judge->blames[suspect->index]);
     else
         say_host(judge, verdict, of);
-    judge_say(verdict, " (bound %.3f ms)%s", judge_ms((int64_t)verdict->bound_ns),
-              suspect->streak ? "; so it is in step after step" : "");
+    judge_say(verdict, " (bound %.3f ms)", judge_ms((int64_t)verdict->bound_ns));
+    if (suspect->streak)
+        judge_say(verdict, "; so it is in step after step, by %.1f ms mostly", judge_ms(suspect->own_ns));
 }
 
 static bool has_verdict(const struct judge *judge, int32_t step, int32_t rank)

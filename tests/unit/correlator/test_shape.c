@@ -149,19 +149,21 @@ static void test_period(void **state)
 
 static void test_streak(void **state)
 {
-    static const struct streak_limits limits = {.above = 30, .sure = 200};
+    static const struct streak_limits limits = {.above = 45, .sure = 200};
     static const int64_t chance[] = {0, 50, 1, 0, 2, 60, 0, 1, 55, 3};
-    static const int64_t uneven[] = {0, 31, 99, 40, 150, 70, 35, 120, 60, 0};
-    static const int64_t large[] = {0, 310, 990, 400, 1500, 700, 350, 1200, 600, 0};
-    static const int64_t lasting[] = {0, 1, 0, 50, 52, 29, 49, 51, 90, 48};
-    bool marked[10];
+    static const int64_t uneven[] = {0, 46, 99, 50, 150, 70, 46, 120, 60, 0};
+    static const int64_t large[] = {0, 610, 990, 600, 1500, 700, 650, 1200, 600, 0};
+    static const int64_t lasting[] = {0, 1, 0, 50, 52, 40, 49, 51, 90, 48};
+    int64_t common[10];
     (void)state;
-    assert_int_equal(streak_mark(chance, 10, limits, marked), 0);
-    assert_int_equal(streak_mark(uneven, 10, limits, marked), 0);
-    assert_int_equal(streak_mark(large, 10, limits, marked), 8);
-    assert_int_equal(streak_mark(lasting, 10, limits, marked), 7); /* also the one that dips to more than half */
-    assert_false(marked[2]);
-    assert_true(marked[3] && marked[5] && marked[9]);
+    assert_int_equal(streak_find(chance, 10, limits, common), 0);
+    assert_int_equal(streak_find(uneven, 10, limits, common), 0);
+    assert_int_equal(streak_find(large, 10, limits, common), 8);
+    assert_int_equal(streak_find(lasting, 10, limits, common), 7); /* also the one that dips a little */
+    assert_int_equal(common[2], 0);
+    assert_int_equal(common[3], 49); /* the lower quartile of 48 49 50 50 51 52 90 would be 49 */
+    assert_int_equal(common[5], 49);
+    assert_int_equal(common[9], 49);
 }
 
 int main(void)
