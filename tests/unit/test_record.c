@@ -28,7 +28,7 @@ static const struct kind kinds[] = {
     {"port", 16, 64},        {"flow", 17, 72},       {"message", 18, 40},
     {"window", 19, 40},      {"flow_total", 20, 96}, {"trigger", 21, 32},
     {"trigger_end", 22, 32}, {"process", 32, 144},   {"communicator", 33, 88},
-    {"queue_pair", 34, 120}, {"call", 35, 64},       {"rank_operation", 48, 208},
+    {"queue_pair", 34, 120}, {"call", 35, 64},       {"rank_operation", 48, 216},
 };
 
 struct field {
@@ -152,12 +152,13 @@ static const struct field fields[] = {
     FIELD(rank_operation, held_ns, 144, 8),
     FIELD(rank_operation, group, 152, 8),
     FIELD(rank_operation, received_bytes, 160, 8),
-    FIELD(rank_operation, receive_active_ns, 168, 8),
-    FIELD(rank_operation, next, 176, 4),
-    FIELD(rank_operation, previous, 180, 4),
-    FIELD(rank_operation, device, 184, 16),
-    FIELD(rank_operation, algorithm, 200, 1),
-    FIELD(rank_operation, reserved, 201, 7),
+    FIELD(rank_operation, received_ns, 168, 8),
+    FIELD(rank_operation, receive_active_ns, 176, 8),
+    FIELD(rank_operation, next, 184, 4),
+    FIELD(rank_operation, previous, 188, 4),
+    FIELD(rank_operation, device, 192, 16),
+    FIELD(rank_operation, algorithm, 208, 1),
+    FIELD(rank_operation, reserved, 209, 7),
     FIELD(heartbeat, at_ns, 8, 8),
     FIELD(heartbeat, flags, 16, 4),
     FIELD(heartbeat, reserved, 20, 4),
