@@ -9,6 +9,7 @@ the store is the guest's CLOCK_MONOTONIC, which is the truth's clock too. Exit s
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import sqlite3
@@ -108,6 +109,28 @@ def check_bytes(tap, truth, calls):
         if row["observed_bytes"] != sent or row["status"] not in ("complete", "no wire")
     )
     tap.check("payload of every operation equals the truth", wrong, f"{len(operations)} rank operations")
+
+
+def check_queue_pairs(tap, truth, store):
+    query = """SELECT queue_pair.*, communicator.identity FROM queue_pair LEFT JOIN member ON member.id = queue_pair.member
+               LEFT JOIN communicator ON communicator.id = member.communicator"""
+    found = {(row["device"], row["qpn"]): row for row in store.rows(query)}
+    wrong, foreign = [], []
+    for (device, qpn), queue in truth.queues.items():
+        row = found.get((device, qpn))
+        identity = hashlib.blake2b(bytes.fromhex(queue.communicator.id), digest_size=16).hexdigest()
+        peer = None if queue.is_flush else queue.peer_rank
+        if row is None:
+            wrong.append(f"{device} QPN {qpn} of rank {queue.rank} is not in the store")
+        elif (row["identity"], row["rank"]) != (identity, queue.rank) or (peer is not None and row["peer_rank"] != peer):
+            wrong.append(f"{device} QPN {qpn}: rank {row['rank']} to {row['peer_rank']}, not {queue.rank} to {peer}")
+        elif queue.is_flush != (row["role"] == "flush"):
+            wrong.append(f"{device} QPN {qpn}: role {row['role']}")
+    for (device, qpn), row in found.items():
+        if (device, qpn) not in truth.queues and row["member"] is not None:
+            foreign.append(f"{device} QPN {qpn} is claimed for rank {row['rank']}")
+    tap.check("every queue pair in the store: communicator, owner, peer", wrong, f"{len(truth.queues)} queue pairs")
+    tap.check("no foreign queue pair is claimed", foreign, f"{len(truth.foreign_qpns)} foreign")
 
 
 def truth_step_ends(truth):
@@ -231,6 +254,7 @@ def main():
     store = Store(options.store or os.path.join(options.folder, "qpscope.db"))
     if not options.only_verdicts:
         calls = store.calls()
+        check_queue_pairs(tap, truth, store)
         check_calls(tap, truth, calls)
         check_bytes(tap, truth, calls)
         check_steps(tap, truth, store)

@@ -29,8 +29,9 @@ qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
     } &
 }
 
+# On a real cluster it runs elsewhere: here it must not take the job's two CPUs.
 qpscope_start_correlator() {
-    qpscope_start correlator "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
+    qpscope_start correlator nice -n 19 "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" \
         --control "ipc://$QPSCOPE_RUN/control" $QPSCOPE_CORRELATOR_OPTIONS
 }
