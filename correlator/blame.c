@@ -128,7 +128,7 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
                       enum blame_part part)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
-    unsigned per_mille = part == BLAME_GPU ? 250 : 500;
+    unsigned per_mille = part == BLAME_GPU ? 100 : 500;
     int64_t usual = array_quantile(values, take_waits(blames, places, count, part, values), per_mille);
     size_t known = 0;
 

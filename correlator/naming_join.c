@@ -284,8 +284,31 @@ static void sort_calls(struct naming *naming)
                      sizeof(struct call), offsetof(struct call, enqueued_ns));
 }
 
+static int by_flow_and_start(const void *a, const void *b)
+{
+    const struct window *left = a;
+    const struct window *right = b;
+
+    if (left->flow != right->flow)
+        return left->flow < right->flow ? -1 : 1;
+    return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
+}
+
+/* Two requests may have asked for the same window: it is kept once. */
+static void sort_windows(struct naming *naming)
+{
+    size_t kept = 0;
+
+    array_sort(&naming->windows, by_flow_and_start);
+    for (size_t i = 0; i < naming->windows.count; i++)
+        if (kept == 0 || by_flow_and_start(&naming->windows.items[kept - 1], &naming->windows.items[i]) != 0)
+            naming->windows.items[kept++] = naming->windows.items[i];
+    naming->windows.count = kept;
+}
+
 void naming_join(struct naming *naming)
 {
+    sort_windows(naming);
     sort_calls(naming);
     join_communicators(naming);
     join_ends(naming);
