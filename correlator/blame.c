@@ -87,9 +87,8 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     bool latest = (record->flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
     uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
     if (record->gpu_ready_ns > free_ns)
-        blame->most_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - free_ns);
-    blame->most_ns[BLAME_HOST] = blame->wait_ns[BLAME_HOST];
-    blame->wait_ns[BLAME_GPU] = latest ? 0 : blame->most_ns[BLAME_GPU];
+        blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - free_ns);
+    blame->at_most[BLAME_GPU] = latest;
 }
 
 /* How much later than the others (their lower median) the rank's host was ready. */
@@ -119,7 +118,7 @@ static size_t take_waits(const struct blame *blames, const struct place *places,
 
     for (size_t i = 0; i < count; i++)
         if (blames[places[i].rank_operation].known)
-            values[known++] = blames[places[i].rank_operation].most_ns[part];
+            values[known++] = blames[places[i].rank_operation].wait_ns[part];
     return known;
 }
 
@@ -137,7 +136,7 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
         struct blame *blame = &blames[index];
         if (!blame->known)
             continue;
-        values[known++] = blame->wait_ns[part];
+        values[known++] = blame->at_most[part] ? 0 : blame->wait_ns[part];
         blame->place = places[i].key;
         blame->own_ns[part] = blame->wait_ns[part] - usual;
         blame->late_ns[part] = job->rank_operations.items[index].late_ns;

@@ -17,8 +17,8 @@ struct blame { /* of one rank operation; ns */
     bool known;
     uint64_t place;                 /* equal for the same operation of every step */
     int64_t ready_ns;               /* when its host was ready */
-    int64_t wait_ns[BLAME_PARTS];   /* how long each part took, 0 where that is not known */
-    int64_t most_ns[BLAME_PARTS];   /* how long it took at most: its data may have waited for credit */
+    int64_t wait_ns[BLAME_PARTS];   /* how long each part took; the GPU's at most, where its data waited for credit */
+    bool at_most[BLAME_PARTS];      /* wait_ns is only known to be no more */
     int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: its wait beyond the usual one at this place */
     int64_t late_ns[BLAME_PARTS];   /* how far that made the rank late, compared with the others */
     int64_t spread_ns[BLAME_PARTS]; /* of wait_ns at this place, over ranks and steps */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streaks. Invariant: a step of a streak reaches three quarters of its median. */
+/* Streaks. Invariant: a step of a streak is above the limit, and so are its neighbours in the streak. */
 #include "correlator/streak.h"
 
 #include <stdbool.h>
@@ -8,85 +8,88 @@
 
 #include "correlator/array.h"
 
-/* The end of the stretch that begins at `from`: behind its last value above the limit. */
-static size_t stretch_end(const int64_t *values, size_t count, size_t from, int64_t limit)
-{
-    size_t end = from;
+#define PART_STEPS_MAX 64 /* longer runs are even as a whole, or not */
 
-    for (size_t i = from; i < count && i <= end + 1; i++) {
-        if (values[i] > limit)
-            end = i + 1;
-    }
-    return end;
-}
-
-/* A single value at an edge, with a gap behind it, may be chance. */
-static void trim(const int64_t *values, size_t *from, size_t *to, int64_t limit)
-{
-    while (*to - *from >= 2 && values[*from + 1] <= limit)
-        *from += 2;
-    while (*to - *from >= 2 && values[*to - 2] <= limit)
-        *to -= 2;
-}
-
-static size_t strong_values(const int64_t *values, size_t from, size_t to, int64_t limit, int64_t *strong)
-{
-    size_t count = 0;
-
-    for (size_t i = from; i < to; i++)
-        if (values[i] > limit)
-            strong[count++] = values[i];
-    return count;
-}
-
-static bool is_even(const int64_t *strong, size_t count, int64_t median)
+static bool is_even(const int64_t *values, size_t count, int64_t median)
 {
     size_t near = 0;
 
     for (size_t i = 0; i < count; i++)
-        near += llabs(strong[i] - median) <= median / 4;
+        near += llabs(values[i] - median) <= median / 4;
     return near * 5 >= count * 4;
 }
 
-struct streak {
-    int64_t median; /* 0: it is none */
-    int64_t common; /* 0: each step has its own */
+struct run {
+    size_t from;
+    size_t count;
+    int64_t median;
+    int64_t quartile;
+    bool even;
 };
 
-static struct streak streak_of(const int64_t *values, size_t from, size_t to, struct streak_limits limits)
+static struct run run_of(const int64_t *values, size_t from, size_t count)
 {
-    int64_t *strong = array_zeroed((to - from) * sizeof *strong);
-    size_t count = strong_values(values, from, to, limits.above, strong);
-    struct streak streak = {0};
+    int64_t *sorted = array_zeroed(count * sizeof *sorted);
+    struct run run = {.from = from, .count = count};
 
-    if (count >= STREAK_STEPS) {
-        int64_t median = array_median(strong, count);
-        bool even = is_even(strong, count, median);
-        streak.median = even || median > limits.sure ? median : 0;
-        streak.common = even ? array_quantile(strong, count, 250) : 0;
+    memcpy(sorted, values + from, count * sizeof *sorted);
+    run.median = array_median(sorted, count);
+    run.quartile = array_quantile(sorted, count, 250);
+    run.even = is_even(sorted, count, run.median);
+    free(sorted);
+    return run;
+}
+
+/* The longest even part of a run, the earliest of several: something else may have gone before. */
+static struct run even_part(const int64_t *values, size_t count)
+{
+    for (size_t length = count; length >= STREAK_STEPS && count <= PART_STEPS_MAX; length--)
+        for (size_t from = 0; from + length <= count; from++) {
+            struct run run = run_of(values, from, length);
+            if (run.even)
+                return run;
+        }
+    return (struct run){0};
+}
+
+/* Chance only adds: what is too small at the edge of an even run came before or after its cause. */
+static struct run trimmed(const int64_t *values, struct run run)
+{
+    int64_t least = run.median - run.median / 4;
+
+    while (run.even && run.count > STREAK_STEPS && values[run.from] < least) {
+        run.from++;
+        run.count--;
     }
-    free(strong);
-    return streak;
+    while (run.even && run.count > STREAK_STEPS && values[run.from + run.count - 1] < least)
+        run.count--;
+    return run;
+}
+
+/* Fills `common` for one run of values above the limit; leaves it where there is no streak. Returns how many it filled.
+ */
+static size_t judge_run(const int64_t *values, size_t count, struct streak_limits limits, int64_t *common)
+{
+    if (count < STREAK_STEPS)
+        return 0;
+    struct run run = run_of(values, 0, count);
+    if (!run.even && run.median <= limits.sure)
+        run = even_part(values, count);
+    run = trimmed(values, run);
+    for (size_t i = run.from; i < run.from + run.count; i++)
+        common[i] = run.even ? run.quartile : values[i];
+    return run.count;
 }
 
 size_t streak_find(const int64_t *values, size_t count, struct streak_limits limits, int64_t *common)
 {
-    size_t total = 0;
+    size_t found = 0;
 
     memset(common, 0, count * sizeof *common);
-    for (size_t from = 0; from < count; from++) {
-        if (values[from] <= limits.above)
-            continue;
-        size_t end = stretch_end(values, count, from, limits.above);
-        size_t to = end;
-        trim(values, &from, &to, limits.above);
-        struct streak streak = streak_of(values, from, to, limits);
-        for (size_t i = from > 0 ? from - 1 : 0; streak.median > 0 && i < to + 1 && i < count; i++)
-            if (values[i] > streak.median / 4 * 3 && common[i] == 0) {
-                common[i] = streak.common != 0 ? streak.common : values[i];
-                total++;
-            }
-        from = end - 1;
+    for (size_t from = 0, to; from < count; from = to + 1) {
+        for (to = from; to < count && values[to] > limits.above;)
+            to++;
+        found += judge_run(values + from, to - from, limits, common + from);
     }
-    return total;
+    return found;
 }

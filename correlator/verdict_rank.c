@@ -110,7 +110,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A streak that makes nobody wait is no fault: mostly, the rank must have been late by about as much. */
+/* A streak that makes nobody wait is no fault: mostly, the rank must have been late by three quarters of it. */
 static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const int64_t *common)
 {
     int64_t *late = array_zeroed(count * sizeof *late);
@@ -122,10 +122,28 @@ static bool makes_late(const struct judge *judge, const struct suspect *series, 
             own[used] = series[i].own_ns;
             late[used++] = judge->blames[series[i].index].late_ns[series[i].part];
         }
-    bool makes = used > 0 && array_median(late, used) * 2 > array_median(own, used);
+    bool makes = used > 0 && array_median(late, used) > array_median(own, used) / 4 * 3;
     free(late);
     free(own);
     return makes;
+}
+
+/* What is only known to be no more than something large says nothing: it neither makes nor breaks a streak. */
+static bool is_vague(const struct judge *judge, const struct suspect *suspect, int64_t limit_ns)
+{
+    return judge->blames[suspect->index].at_most[suspect->part] && suspect->own_ns > limit_ns;
+}
+
+static void mark_one(const struct judge *judge, struct suspect *suspect, int64_t common_ns, int64_t once_ns)
+{
+    int64_t late = judge->blames[suspect->index].late_ns[suspect->part];
+
+    suspect->streak = common_ns != 0;
+    suspect->stands_out = suspect->streak || (suspect->own_ns > once_ns && late > once_ns);
+    if (suspect->streak)
+        suspect->own_ns = common_ns;
+    else if (late < suspect->own_ns)
+        suspect->own_ns = late;
 }
 
 /* One part of one rank at one place, over the steps. */
@@ -135,22 +153,22 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
     int64_t *common = array_zeroed(count * sizeof *common);
     const struct blame *blame = &judge->blames[series[0].index];
     int64_t streak_ns = larger(judge->share_ns, array_multiple(blame->spread_ns[series[0].part], STREAK_SPREAD));
+    size_t kept = 0;
 
     once_ns = larger(once_ns, streak_ns);
     for (size_t i = 0; i < count; i++)
-        values[i] = series[i].own_ns;
-    streak_find(values, count, (struct streak_limits){streak_ns, once_ns}, common);
-    bool streak = makes_late(judge, series, count, common);
-    for (size_t i = 0; i < count; i++) {
-        int64_t late = judge->blames[series[i].index].late_ns[series[i].part];
-        series[i].streak = streak && common[i] != 0;
-        series[i].stands_out = series[i].streak || (series[i].own_ns > once_ns && late > once_ns);
+        if (!is_vague(judge, &series[i], streak_ns)) {
+            series[kept] = series[i];
+            values[kept++] = series[i].own_ns;
+        }
+    streak_find(values, kept, (struct streak_limits){streak_ns, once_ns}, common);
+    bool streak = makes_late(judge, series, kept, common);
+    for (size_t i = 0; i < kept; i++) {
+        mark_one(judge, &series[i], streak ? common[i] : 0, once_ns);
         series[i].limit_ns = series[i].streak ? streak_ns : once_ns;
-        if (series[i].streak)
-            series[i].own_ns = common[i];
-        else if (late < series[i].own_ns)
-            series[i].own_ns = late;
     }
+    for (size_t i = kept; i < count; i++)
+        series[i].stands_out = false;
     free(values);
     free(common);
 }
