@@ -29,6 +29,8 @@
 #define FRAME_CLEAR_BYTES_MAX (FRAME_FILL_BYTES + BATCH_BYTES_MAX)
 #define FRAME_FILE_BYTES_MAX  ZSTD_COMPRESSBOUND(FRAME_CLEAR_BYTES_MAX)
 #define COMPRESSION_LEVEL     1
+#define LOCK_TRIES            60
+#define LOCK_PAUSE_US         100000
 
 struct file_header {
     char magic[8];
@@ -169,14 +171,28 @@ static int find_end(struct capture_writer *writer)
     return 0;
 }
 
+/* A recorder that was killed still holds its file while the kernel takes it apart; with many probes that takes seconds.
+ */
+static int lock_file(const struct capture_writer *writer)
+{
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        if (flock(writer->descriptor, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (tries == 0)
+            log_info("%s is held by another recorder; waiting for its end", writer->path);
+        usleep(LOCK_PAUSE_US);
+    }
+    return log_error_return(-EBUSY, "%s is being recorded to by another program; choose another file", writer->path);
+}
+
 static int open_file(struct capture_writer *writer, int append)
 {
     writer->descriptor = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (writer->descriptor < 0)
         return log_error_return(-errno, "cannot open %s for recording: %m", writer->path);
-    if (flock(writer->descriptor, LOCK_EX | LOCK_NB) != 0)
-        return log_error_return(-EBUSY, "%s is being recorded to by another program; choose another file",
-                                writer->path);
+    int error = lock_file(writer);
+    if (error != 0)
+        return error;
     return append && file_size(writer->descriptor) > 0 ? find_end(writer) : write_header(writer);
 }
 

@@ -16,14 +16,15 @@ SECOND = 1_000_000_000
 # A heartbeat comes every 100 ms, and records wait up to 50 ms in a batch; the rest is the guest's own slowness.
 SLACK_NS = 400_000_000
 # A daemon that was started again has to come up (libraries, probes) before it can be heard of.
-START_NS = 4 * SECOND
+START_NS = 15 * SECOND
 
 
 def read_kills(folder):
-    """(daemon, killed_ns, started again_ns) of each."""
+    """(daemon, (before, after the kill), started again), times in ns, of each."""
     for line in open(os.path.join(folder, "kills.txt")):
-        daemon, killed, started = line.split()
-        yield daemon, int(float(killed) * SECOND), int(float(started) * SECOND)
+        daemon, *times = line.split()
+        before, after, started = (int(float(time) * SECOND) for time in times)
+        yield daemon, (before, after), started
 
 
 def gaps_of(store, kind):
@@ -32,14 +33,14 @@ def gaps_of(store, kind):
 
 
 def covers(gap, killed_ns, started_ns):
-    begins = killed_ns - SLACK_NS <= gap["from_ns"] <= killed_ns + SLACK_NS
+    begins = killed_ns[0] - SLACK_NS <= gap["from_ns"] <= killed_ns[1] + SLACK_NS
     return begins and started_ns - SLACK_NS <= gap["to_ns"] <= started_ns + START_NS
 
 
 def check_gaps(tap, store, kills, kind):
     mine = [(killed, started) for daemon, killed, started in kills if daemon == kind]
     gaps = gaps_of(store, kind)
-    unseen = (f"killed at {killed / SECOND:.2f} s" for killed, started in mine if not any(covers(gap, killed, started) for gap in gaps))
+    unseen = (f"killed at {killed[0] / SECOND:.2f} s" for killed, started in mine if not any(covers(gap, killed, started) for gap in gaps))
     tap.check(f"each kill of {kind} shows as a gap", unseen if mine else ["never killed"], f"{len(mine)} kills")
     unfounded = (
         f"{gap['cause']} from {gap['from_ns'] / SECOND:.2f} s to {gap['to_ns'] / SECOND:.2f} s"
@@ -52,7 +53,13 @@ def check_gaps(tap, store, kills, kind):
 def check_job_untouched(tap, truth, folder):
     bad = [f"{line['rank']}: {line['wrong']} wrong" for line in truth.lines["check"] if line["wrong"]]
     ended = {path: open(path, errors="replace").read() for path in glob.glob(os.path.join(folder, "rank*.log"))}
-    bad += [f"{os.path.basename(path)} tells of a failure" for path, text in ended.items() if "WARN" in text or "rror" in text]
+    harmless = "Could not find real path of rxe"  # soft-RoCE has no PCI device behind it
+    bad += [
+        f"{os.path.basename(path)}: {line}"
+        for path, text in ended.items()
+        for line in text.splitlines()
+        if ("WARN" in line or "failed" in line) and harmless not in line
+    ]
     tap.check("the job is untouched: all sums right, no warning", bad)
 
 

@@ -54,6 +54,11 @@ qpscope_start_host() {
 }
 
 # A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
+qpscope_pid() { # qpscope_pid DAEMON
+    local name=qpscope-$1
+    pgrep -x "${name:0:15}"
+}
+
 qpscope_signal() { # qpscope_signal SIGNAL DAEMON
     local name=qpscope-$2
     pkill "-$1" -x "${name:0:15}"
@@ -69,22 +74,34 @@ qpscope_stop() { # qpscope_stop DAEMON: in order, waiting for its end
     qpscope_signal KILL "$1"
 }
 
-# With QPSCOPE_KILLS=N: kills a daemon N times at random instants and starts it again up to a second later. kills.txt
-# tells what was done: daemon, seconds of CLOCK_BOOTTIME when it was killed and when it was started again.
+qpscope_ready_count() { # qpscope_ready_count DAEMON: how often it has said that it is ready
+    grep -c "ready" "$QPSCOPE_RUN/$1.log"
+}
+
+# With QPSCOPE_KILLS=N: kills a daemon N times at random instants, each in its turn, and starts it again up to a second
+# later; the next is killed when it is ready (which takes seconds beside a job that spins on both CPUs). kills.txt tells
+# what was done: daemon, and seconds of CLOCK_BOOTTIME before the kill, after it, and when it was started again.
 during_job() {
-    local daemons=(nic host correlator) daemon at i truth=()
+    local daemons=(nic host correlator) daemon before after started pid ready tries i truth=()
     [ -n "${QPSCOPE_KILLS:-}" ] || return 0
     until [[ ${truth[*]} == *'"kind":"step"'* ]]; do
         lab_nap 0.3
         mapfile -t truth < "$LAB_OUT/truth0.jsonl"
     done 2>/dev/null
     for ((i = 0; i < QPSCOPE_KILLS; i++)); do
+        daemon=${daemons[i % 3]} ready=$(qpscope_ready_count "$daemon") pid=$(qpscope_pid "$daemon")
         lab_nap "0.$((RANDOM % 900 + 100))"
-        daemon=${daemons[i % 3]} at=$(lab_uptime)
-        qpscope_signal KILL "$daemon"
+        read -r before _ < /proc/uptime
+        kill -KILL $pid
+        read -r after _ < /proc/uptime
         lab_nap "0.$((RANDOM % 900 + 100))"
+        read -r started _ < /proc/uptime
         "qpscope_start_$daemon"
-        echo "$daemon $at $(lab_uptime)" >>"$LAB_OUT/kills.txt"
+        echo "$daemon $before $after $started" >>"$LAB_OUT/kills.txt"
+        for ((tries = 0; tries < 40; tries++)); do
+            [ "$(qpscope_ready_count "$daemon")" = "$ready" ] || break
+            lab_nap 0.5
+        done
     done
 }
 

@@ -18,7 +18,7 @@ SPECIAL = (
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
-    ("killed", "QPSCOPE_KILLS=10", "--fault none --seed 15 --steps 24"),
+    ("killed", "QPSCOPE_KILLS={kills}", "--fault none --seed 15 --steps {steps}"),
 )
 VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_ALL_WINDOWS"
 
@@ -35,15 +35,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--secret", type=int, default=time.time_ns() // 1_000_000)
+    parser.add_argument("--kills", type=int, default=6, help="of the job `killed`, in turn among the three daemons (6)")
     parser.add_argument("--only-faults", action="store_true")
     options = parser.parse_args()
     print(f"# secret {options.secret}")
     jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
     for name, variables, job in [*(() if options.only_faults else SPECIAL), *jobs]:
         print(f"unset {VARIABLES}")
+        fill = {"kills": options.kills, "steps": 20 + 8 * options.kills}
         if variables:
-            print(variables)
-        print(f"job_run {name} {job}")
+            print(variables.format(**fill))
+        print(f"job_run {name} {job.format(**fill)}")
 
 
 if __name__ == "__main__":
