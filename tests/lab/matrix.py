@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""matrix.py DIR: sums up what matrix.sh judged, as a table for doc/results.md."""
+"""matrix.py DIR: sums up what matrix.sh judged, as a table for doc/results.md. matrix.py --tap DIR: one check, as TAP:
+the median error of the sizes of all host and GPU faults is below 5 ms."""
 
 import collections
 import json
@@ -30,12 +31,21 @@ def read_judged(path):
     return found
 
 
+def check_sizes(faults):
+    errors = [abs(error) for fault in ("host", "gpu") for entry in faults[fault] for error in entry["errors_ms"]]
+    median = statistics.median(errors) if errors else float("inf")
+    print(f"{'ok' if median < 5 else 'not ok'} 1 - median error of the size of host and GPU faults ({median:.2f} ms, {len(errors)} steps)")
+    return 0 if median < 5 else 1
+
+
 def main():
-    folder = sys.argv[1]
+    folder = sys.argv[-1]
     faults = collections.defaultdict(list)
     for line in open(os.path.join(folder, "size-errors.jsonl")):
         entry = json.loads(line)
         faults[entry["fault"]].append(entry)
+    if sys.argv[1] == "--tap":
+        return check_sizes(faults)
     print("| fault | jobs | right in every step | steps with the right verdict | median error of the size | 90th percentile |")
     print("|---|---|---|---|---|---|")
     for fault, entries in sorted(faults.items()):
@@ -48,7 +58,8 @@ def main():
     print("\n| check | jobs that passed |\n|---|---|")
     for name, (passed, count) in read_judged(os.path.join(folder, "judged.txt")).items():
         print(f"| {name} | {passed} of {count} |")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
