@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ACTIVE_MAX_NS (1ULL << 50) /* thirteen days: beyond, it is damage */
+#define LEFT_OUT_RANKS 16
+#define ACTIVE_MAX_NS  (1ULL << 50) /* thirteen days: beyond, it is damage */
 
 struct place { /* the n-th operation of its kind on its communicator within a step */
     uint64_t key;
@@ -84,11 +85,11 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     blame->known = of->late_known && of->before_ns != 0;
     blame->ready_ns = (int64_t)ready;
     blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
-    bool latest = (record->flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
     uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
-    if (record->gpu_ready_ns > free_ns)
-        blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - free_ns);
-    blame->at_most[BLAME_GPU] = latest;
+    uint64_t held_ns = record->held_ns > free_ns ? record->held_ns : free_ns;
+    if (record->gpu_ready_ns > held_ns)
+        blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - held_ns);
+    blame->hidden_ns[BLAME_GPU] = (int64_t)(held_ns - free_ns);
 }
 
 /* How much later than the others (their lower median) the rank's host was ready. */
@@ -111,15 +112,45 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static size_t take_waits(const struct blame *blames, const struct place *places, size_t count, enum blame_part part,
-                         int64_t *values)
+/*
+ * What is usual for one rank: a quantile of the other ranks' waits, so that a late rank is not measured against itself.
+ * Where there are many ranks one of them does not matter, and `rank` is -1: nobody is left out.
+ */
+static int64_t usual_wait(const struct job *job, const struct blame *blames, const struct place *places, size_t count,
+                          enum blame_part part, int32_t rank)
 {
+    int64_t *values = array_zeroed(count * sizeof *values);
     size_t known = 0;
 
-    for (size_t i = 0; i < count; i++)
-        if (blames[places[i].rank_operation].known)
-            values[known++] = blames[places[i].rank_operation].wait_ns[part];
-    return known;
+    for (size_t i = 0; i < count; i++) {
+        size_t index = places[i].rank_operation;
+        if (blames[index].known && (rank < 0 || job->rank_operations.items[index].rank != rank))
+            values[known++] = blames[index].wait_ns[part];
+    }
+    int64_t usual = array_quantile(values, known, part == BLAME_GPU ? 100 : 500);
+    free(values);
+    return usual;
+}
+
+struct usual_waits {
+    int64_t ranks[LEFT_OUT_RANKS]; /* by rank, of those that are left out in turn */
+    int64_t all;
+};
+
+static struct usual_waits usual_waits(const struct job *job, const struct blame *blames, const struct place *places,
+                                      size_t count, enum blame_part part)
+{
+    struct usual_waits usual = {.all = usual_wait(job, blames, places, count, part, -1)};
+    bool done[LEFT_OUT_RANKS] = {false};
+
+    for (size_t i = 0; i < count; i++) {
+        int32_t rank = job->rank_operations.items[places[i].rank_operation].rank;
+        if (rank < 0 || rank >= LEFT_OUT_RANKS || done[rank])
+            continue;
+        usual.ranks[rank] = usual_wait(job, blames, places, count, part, rank);
+        done[rank] = true;
+    }
+    return usual;
 }
 
 /* One part at one place. */
@@ -127,8 +158,7 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
                       enum blame_part part)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
-    unsigned per_mille = part == BLAME_GPU ? 100 : 500;
-    int64_t usual = array_quantile(values, take_waits(blames, places, count, part, values), per_mille);
+    struct usual_waits usual = usual_waits(job, blames, places, count, part);
     size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -136,9 +166,11 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
         struct blame *blame = &blames[index];
         if (!blame->known)
             continue;
-        values[known++] = blame->at_most[part] ? 0 : blame->wait_ns[part];
+        values[known++] = blame->wait_ns[part];
         blame->place = places[i].key;
-        blame->own_ns[part] = blame->wait_ns[part] - usual;
+        int32_t rank = job->rank_operations.items[index].rank;
+        bool left_out = rank >= 0 && rank < LEFT_OUT_RANKS;
+        blame->own_ns[part] = blame->wait_ns[part] - (left_out ? usual.ranks[rank] : usual.all);
         blame->late_ns[part] = job->rank_operations.items[index].late_ns;
         if (part == BLAME_HOST)
             blame->late_ns[part] = smaller(blame->late_ns[part], host_late(job, blames, index));

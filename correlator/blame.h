@@ -9,7 +9,7 @@
 
 enum blame_part {
     BLAME_HOST, /* until the rank's host was ready: first credit, not before the end of the operation before */
-    BLAME_GPU,  /* from the later of enqueue and end of the operation before to the GPU's data, where known */
+    BLAME_GPU,  /* from the latest of enqueue, end of the operation before and credit to the first data */
     BLAME_PARTS,
 };
 
@@ -17,8 +17,8 @@ struct blame { /* of one rank operation; ns */
     bool known;
     uint64_t place;                 /* equal for the same operation of every step */
     int64_t ready_ns;               /* when its host was ready */
-    int64_t wait_ns[BLAME_PARTS];   /* how long each part took; the GPU's at most, where its data waited for credit */
-    bool at_most[BLAME_PARTS];      /* wait_ns is only known to be no more */
+    int64_t wait_ns[BLAME_PARTS];   /* how long each part took; of the GPU's, while it held credit */
+    int64_t hidden_ns[BLAME_PARTS]; /* how much longer it may have taken: the GPU's while there was no credit */
     int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: its wait beyond the usual one at this place */
     int64_t late_ns[BLAME_PARTS];   /* how far that made the rank late, compared with the others */
     int64_t spread_ns[BLAME_PARTS]; /* of wait_ns at this place, over ranks and steps */

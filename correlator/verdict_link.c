@@ -88,6 +88,15 @@ static bool same_port(const struct pair_time *a, const struct pair_time *b)
     return a->slow && b->slow && a->at_receiver == b->at_receiver && port_rank(a) == port_rank(b);
 }
 
+/* True when the port is slow in two steps in a row: the first of those may have begun before it was slow. */
+static bool is_lasting(const uint8_t *states, size_t steps)
+{
+    for (size_t i = 1; i < steps; i++)
+        if ((states[i] & states[i - 1] & 2) != 0)
+            return true;
+    return false;
+}
+
 /*
  * What the slow port costs a step: by how much the steps with it are longer than those without any slow link, median to
  * median; 0 when there are no steps to compare with.
@@ -105,9 +114,10 @@ static int64_t step_cost(const struct judge *judge, const struct pair_time *slow
         const struct pair_time *pair = &judge->pairs.items[i];
         states[pair->step] |= (uint8_t)((pair->slow ? 1 : 0) | (same_port(pair, slow) ? 2 : 0));
     }
+    bool lasting = is_lasting(states, job->steps.count);
     for (size_t i = 1; i < job->steps.count; i++) {
         int64_t duration = (int64_t)job->steps.items[i].duration_ns;
-        if ((states[i] & 2) != 0)
+        if ((states[i] & 2) != 0 && ((states[i - 1] & 2) != 0 || !lasting))
             with[with_count++] = duration;
         else if (states[i] == 0 && (i >= WARM_STEPS || job->steps.count <= WARM_STEPS + 1))
             without[without_count++] = duration;

@@ -91,8 +91,8 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
     array_sort(suspects, by_place);
 }
 
-/* What nine of ten of the job's waits stay below, beyond their usual length. */
-static int64_t job_noise(const suspect_list *suspects, enum blame_part part)
+/* What so many of a thousand of the job's waits stay below, beyond their usual length. */
+static int64_t job_noise(const suspect_list *suspects, enum blame_part part, unsigned per_mille)
 {
     int64_t *values = array_zeroed(suspects->count * sizeof *values);
     size_t count = 0;
@@ -100,7 +100,7 @@ static int64_t job_noise(const suspect_list *suspects, enum blame_part part)
     for (size_t i = 0; i < suspects->count; i++)
         if (suspects->items[i].part == part)
             values[count++] = suspects->items[i].own_ns;
-    int64_t noise = array_quantile(values, count, 900);
+    int64_t noise = array_quantile(values, count, per_mille);
     free(values);
     return noise > 0 ? noise : 0;
 }
@@ -110,7 +110,21 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A streak that makes nobody wait is no fault: mostly, the rank must have been late by three quarters of it. */
+/* Four fifths of the values lie within an eighth of their median: no chance is so even. Sorted by array_median before.
+ */
+static bool is_tight(const int64_t *own, size_t count, int64_t median)
+{
+    size_t near = 0;
+
+    for (size_t i = 0; i < count; i++)
+        near += llabs(own[i] - median) <= median / 8;
+    return near * 5 >= count * 4;
+}
+
+/*
+ * A streak that makes nobody wait is no fault: mostly, the rank must have been late by three quarters of it, or by one
+ * quarter where the streak is tight (a rank may usually be the first to come).
+ */
 static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const int64_t *common)
 {
     int64_t *late = array_zeroed(count * sizeof *late);
@@ -122,16 +136,20 @@ static bool makes_late(const struct judge *judge, const struct suspect *series, 
             own[used] = series[i].own_ns;
             late[used++] = judge->blames[series[i].index].late_ns[series[i].part];
         }
-    bool makes = used > 0 && array_median(late, used) > array_median(own, used) / 4 * 3;
+    int64_t median = array_median(own, used);
+    int64_t least = is_tight(own, used, median) ? median / 4 : median / 4 * 3;
+    bool makes = used > 0 && array_median(late, used) > least;
     free(late);
     free(own);
     return makes;
 }
 
-/* What is only known to be no more than something large says nothing: it neither makes nor breaks a streak. */
+/* Where credit came so late that it hid what the GPU did, nothing is said: it neither makes nor breaks a streak. */
 static bool is_vague(const struct judge *judge, const struct suspect *suspect, int64_t limit_ns)
 {
-    return judge->blames[suspect->index].at_most[suspect->part] && suspect->own_ns > limit_ns;
+    int64_t hidden = judge->blames[suspect->index].hidden_ns[suspect->part];
+
+    return suspect->own_ns <= limit_ns && suspect->own_ns + hidden > limit_ns;
 }
 
 static void mark_one(const struct judge *judge, struct suspect *suspect, int64_t common_ns, int64_t once_ns)
@@ -147,19 +165,23 @@ static void mark_one(const struct judge *judge, struct suspect *suspect, int64_t
 }
 
 /* One part of one rank at one place, over the steps. */
-static void mark_series(const struct judge *judge, struct suspect *series, size_t count, int64_t once_ns)
+static void mark_series(const struct judge *judge, struct suspect *series, size_t count, int64_t noise_ns,
+                        int64_t once_ns)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
     int64_t *common = array_zeroed(count * sizeof *common);
     const struct blame *blame = &judge->blames[series[0].index];
-    int64_t streak_ns = larger(judge->share_ns, array_multiple(blame->spread_ns[series[0].part], STREAK_SPREAD));
+    int64_t streak_ns = larger(noise_ns, array_multiple(blame->spread_ns[series[0].part], STREAK_SPREAD));
     size_t kept = 0;
 
     once_ns = larger(once_ns, streak_ns);
     for (size_t i = 0; i < count; i++)
         if (!is_vague(judge, &series[i], streak_ns)) {
             series[kept] = series[i];
-            values[kept++] = series[i].own_ns;
+            if (series[kept].own_ns > streak_ns) /* it waited with credit, so it had not been ready before either */
+                series[kept].own_ns += judge->blames[series[i].index].hidden_ns[series[i].part];
+            values[kept] = series[kept].own_ns;
+            kept++;
         }
     streak_find(values, kept, (struct streak_limits){streak_ns, once_ns}, common);
     bool streak = makes_late(judge, series, kept, common);
@@ -175,15 +197,19 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
 
 static void mark_suspects(const struct judge *judge, suspect_list *suspects)
 {
-    int64_t noise = larger(job_noise(suspects, BLAME_HOST), job_noise(suspects, BLAME_GPU));
+    int64_t noise = larger(job_noise(suspects, BLAME_HOST, 900), job_noise(suspects, BLAME_GPU, 900));
     int64_t once_ns = array_multiple(noise, ONCE_TIMES);
+    int64_t noise_ns[BLAME_PARTS];
+
+    for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+        noise_ns[part] = larger(judge->share_ns, job_noise(suspects, part, 800));
 
     for (size_t from = 0, to; from < suspects->count; from = to) {
         for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place &&
                         suspects->items[to].rank == suspects->items[from].rank &&
                         suspects->items[to].part == suspects->items[from].part;)
             to++;
-        mark_series(judge, &suspects->items[from], to - from, once_ns);
+        mark_series(judge, &suspects->items[from], to - from, noise_ns[suspects->items[from].part], once_ns);
     }
 }
 
@@ -247,8 +273,11 @@ static void say_gpu(const struct judge *judge, struct verdict *verdict, const st
                   judge_ms((int64_t)(record->host_ready_ns - record->enqueued_ns)));
     else
         judge_say(verdict, "rank %d enqueued in time, but", of->rank);
-    judge_say(verdict, " its first data came %.1f ms after %s; the other ranks' data came within %.1f ms",
-              judge_ms(blame->wait_ns[BLAME_GPU]), after_before ? "its operation before had ended" : "the enqueue",
+    judge_say(verdict,
+              " its first data came %.1f ms after %s, of which it held credit for %.1f ms; the other ranks' data came "
+              "within %.1f ms",
+              judge_ms(blame->wait_ns[BLAME_GPU] + blame->hidden_ns[BLAME_GPU]),
+              after_before ? "its operation before had ended" : "the enqueue", judge_ms(blame->wait_ns[BLAME_GPU]),
               judge_ms(others_gpu_wait(judge, of)));
 }
 
