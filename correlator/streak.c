@@ -52,17 +52,26 @@ static struct run even_part(const int64_t *values, size_t count)
     return (struct run){0};
 }
 
-/* Chance only adds: what is too small at the edge of an even run came before or after its cause. */
-static struct run trimmed(const int64_t *values, struct run run)
+/*
+ * Chance only adds: what is too small at the edge of an even part came before or after its cause, what is larger beside
+ * it has the same cause and something else.
+ */
+static struct run settled(const int64_t *values, size_t count, struct run run)
 {
     int64_t least = run.median - run.median / 4;
 
-    while (run.even && run.count > STREAK_STEPS && values[run.from] < least) {
+    if (!run.even)
+        return run;
+    while (run.count > STREAK_STEPS && values[run.from] < least) {
         run.from++;
         run.count--;
     }
-    while (run.even && run.count > STREAK_STEPS && values[run.from + run.count - 1] < least)
+    while (run.count > STREAK_STEPS && values[run.from + run.count - 1] < least)
         run.count--;
+    for (; run.from > 0 && values[run.from - 1] >= least; run.count++)
+        run.from--;
+    while (run.from + run.count < count && values[run.from + run.count] >= least)
+        run.count++;
     return run;
 }
 
@@ -75,7 +84,7 @@ static size_t judge_run(const int64_t *values, size_t count, struct streak_limit
     struct run run = run_of(values, 0, count);
     if (!run.even && run.median <= limits.sure)
         run = even_part(values, count);
-    run = trimmed(values, run);
+    run = settled(values, count, run);
     for (size_t i = run.from; i < run.from + run.count; i++)
         common[i] = run.even ? run.quartile : values[i];
     return run.count;

@@ -13,6 +13,7 @@
 
 #define FIRST_STEP    1 /* the one before still makes connections */
 #define STREAK_SPREAD 3 /* times the spread of a place that every step of a streak must exceed */
+#define HABIT_STEPS   2 /* quiet steps that tell what a rank usually adds */
 #define ONCE_TIMES    6 /* times what nine of ten ranks stay below that a single lateness must exceed */
 
 struct suspect { /* one rank operation, to be sorted */
@@ -122,7 +123,8 @@ static bool is_tight(const int64_t *own, size_t count, int64_t median)
 }
 
 /*
- * A streak that makes nobody wait is no fault: mostly, the rank must have been late by three quarters of it, or by one
+ * A streak that makes nobody wait is no fault: mostly, the rank must have been late by two thirds of it (of a
+ * host's by half, since its credit is not all that the others wait for), or by one
  * quarter where the streak is tight (a rank may usually be the first to come).
  */
 static bool makes_late(const struct judge *judge, const struct suspect *series, size_t count, const int64_t *common)
@@ -137,7 +139,8 @@ static bool makes_late(const struct judge *judge, const struct suspect *series, 
             late[used++] = judge->blames[series[i].index].late_ns[series[i].part];
         }
     int64_t median = array_median(own, used);
-    int64_t least = is_tight(own, used, median) ? median / 4 : median / 4 * 3;
+    bool host = count > 0 && series[0].part == BLAME_HOST;
+    int64_t least = is_tight(own, used, median) ? median / 4 : host ? median / 2 : median / 3 * 2;
     bool makes = used > 0 && array_median(late, used) > least;
     free(late);
     free(own);
@@ -150,6 +153,20 @@ static bool is_vague(const struct judge *judge, const struct suspect *suspect, i
     int64_t hidden = judge->blames[suspect->index].hidden_ns[suspect->part];
 
     return suspect->own_ns <= limit_ns && suspect->own_ns + hidden > limit_ns;
+}
+
+/* What the rank usually adds at this place when nothing is wrong: a host may be the first or the last by habit. */
+static int64_t own_habit(const int64_t *values, size_t count, const int64_t *common, int64_t limit_ns)
+{
+    int64_t *quiet = array_zeroed(count * sizeof *quiet);
+    size_t used = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (common[i] == 0 && values[i] <= limit_ns)
+            quiet[used++] = values[i];
+    int64_t habit = used < HABIT_STEPS ? 0 : array_median(quiet, used);
+    free(quiet);
+    return habit;
 }
 
 static void mark_one(const struct judge *judge, struct suspect *suspect, int64_t common_ns, int64_t once_ns)
@@ -185,8 +202,9 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
         }
     streak_find(values, kept, (struct streak_limits){streak_ns, once_ns}, common);
     bool streak = makes_late(judge, series, kept, common);
+    int64_t habit_ns = series[0].part == BLAME_HOST ? own_habit(values, kept, common, streak_ns) : 0;
     for (size_t i = 0; i < kept; i++) {
-        mark_one(judge, &series[i], streak ? common[i] : 0, once_ns);
+        mark_one(judge, &series[i], streak && common[i] != 0 ? common[i] - habit_ns : 0, once_ns);
         series[i].limit_ns = series[i].streak ? streak_ns : once_ns;
     }
     for (size_t i = kept; i < count; i++)
