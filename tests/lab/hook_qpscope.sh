@@ -64,14 +64,17 @@ qpscope_signal() { # qpscope_signal SIGNAL DAEMON
     pkill "-$1" -x "${name:0:15}"
 }
 
-qpscope_stop() { # qpscope_stop DAEMON: in order, waiting for its end
-    local tries
-    for ((tries = 0; tries < 300; tries++)); do
-        qpscope_signal "$([ "$tries" = 0 ] && echo TERM || echo 0)" "$1" || return 0
-        lab_nap 0.1
+qpscope_stop() { # qpscope_stop DAEMON...: in order and together, waiting for their ends
+    local daemon tries
+    for daemon; do qpscope_signal TERM "$daemon"; done
+    for daemon; do
+        for ((tries = 0; tries < 300; tries++)); do
+            qpscope_signal 0 "$daemon" || continue 2
+            lab_nap 0.1
+        done
+        echo "hook: $daemon did not end within 30 s of SIGTERM; killed" >&2
+        qpscope_signal KILL "$daemon"
     done
-    echo "hook: $1 did not end within 30 s of SIGTERM; killed" >&2
-    qpscope_signal KILL "$1"
 }
 
 qpscope_ready_count() { # qpscope_ready_count DAEMON: how often it has said that it is ready
@@ -107,20 +110,19 @@ during_job() {
 
 before_job() {
     rm -rf "$QPSCOPE_RUN" && mkdir -p "$QPSCOPE_RUN"
-    qpscope_start_correlator && qpscope_wait_ready correlator &&
-        qpscope_start_nic && qpscope_start_host &&
-        qpscope_wait_ready nic && qpscope_wait_ready host
+    qpscope_start_correlator
+    qpscope_start_nic
+    qpscope_start_host
+    qpscope_wait_ready correlator && qpscope_wait_ready nic && qpscope_wait_ready host
 }
 
 after_job() {
-    local daemon
     if [ -n "${QPSCOPE_ALL_WINDOWS:-}" ]; then
         "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
         lab_nap 3
     fi
-    for daemon in nic host correlator; do
-        qpscope_stop "$daemon"
-    done
+    qpscope_stop nic host
+    qpscope_stop correlator
     cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/host.json "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db* \
         "$QPSCOPE_RUN"/ends.txt "$LAB_OUT/"
 }
