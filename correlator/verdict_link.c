@@ -170,6 +170,9 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
     if (cost > 0)
         judge_say(verdict, "; steps with this slow link are %.1f ms longer than those without (medians)",
                   judge_ms(cost));
+    else
+        judge_say(verdict,
+                  "; no steps without it are known to be shorter: the size is what its messages took too long");
 }
 
 static void judge_port(struct judge *judge, size_t from, int64_t limit)
