@@ -42,7 +42,8 @@ static const struct column step_columns[] = {
     {"late_operation", NULL, COLUMN_INTEGER},
     {"late_operation_kind", NULL, COLUMN_TEXT},
     {"late_operation_place", NULL, COLUMN_INTEGER},
-    {"verdict", "verdict", COLUMN_TEXT},
+    {"verdict", NULL, COLUMN_TEXT},
+    {NULL, "verdict", COLUMN_TEXT},
 };
 
 static const struct listing steps = {
@@ -51,7 +52,10 @@ static const struct listing steps = {
     "step.partial, step.slowest_rank, step.late_ns, step.late_bound_ns, "
     "operation.place || ': ' || operation.kind, step.late_operation, operation.kind, operation.place, "
     "(SELECT group_concat(class, ', ') FROM "
-    "(SELECT DISTINCT class FROM verdict WHERE verdict.step = step.id ORDER BY class)) "
+    "(SELECT DISTINCT class FROM verdict WHERE verdict.step = step.id ORDER BY class)), "
+    "(SELECT group_concat(class || CASE WHEN peer_rank IS NULL THEN ', rank ' || rank "
+    "ELSE ', ' || rank || '->' || peer_rank END, '; ') FROM "
+    "(SELECT * FROM verdict WHERE verdict.step = step.id ORDER BY size_ns DESC, id)) "
     "FROM step LEFT JOIN operation ON operation.id = step.late_operation ORDER BY step.id",
     step_columns,
     sizeof(step_columns) / sizeof(step_columns[0]),

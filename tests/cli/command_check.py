@@ -37,7 +37,7 @@ def steps_json_equals_the_rows():
 @test
 def steps_text_shows_durations_lateness_and_loss():
     lines = text("steps").splitlines()
-    assert re.match(r"^ +1 +151\.200 ±0\.025 +4 +0 +2 +51200 ±25 +0: AllReduce +gpu late$", lines[2]), lines[2]
+    assert re.match(r"^ +1 +151\.200 ±0\.025 +4 +0 +2 +51200 ±25 +0: AllReduce +gpu late, rank 2$", lines[2]), lines[2]
     assert re.match(r"^ +2 +100\.000 ±0\.025 +4 +1 +- +- +- +-$", lines[3]), lines[3]
     footer = "\n".join(lines[4:])
     for words in ("step 0 is partial", "ring full: 12 events", "batches lost: 5 batches, 2 gaps of 150 ms",
