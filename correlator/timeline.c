@@ -359,8 +359,12 @@ struct timeline_time timeline_map(const struct timeline *timeline, size_t stream
 
 uint64_t timeline_unmap(const struct timeline *timeline, size_t stream, uint64_t reference_ns)
 {
-    uint64_t guess = reference_ns;
+    const struct timeline_clock *clock = &timeline->clocks.items[stream];
+    /* It begins at a time of the emitter's that can be mapped: the reference's own number may lie before its start. */
+    uint64_t guess = clock->pairs.count != 0 ? clock->pairs.items[0].monotonic_ns : reference_ns;
 
+    if (clock->source == TIMELINE_EXCHANGE)
+        guess = clock->middle_ns;
     for (int round = 0; round < 3; round++)
         guess -= timeline_map(timeline, stream, guess).ns - reference_ns;
     return guess;
