@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$out" ] || { out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT; }
 mkdir -p "$out"
-rm -f "$out/size-errors.jsonl"
+rm -f "$out/found.jsonl"
 qpscope=$build/cli/qpscope bad=0
 
 judge() { # judge JOB COMMAND...: a check that prints TAP, each line with the job's name
@@ -52,10 +52,10 @@ while read -r _ job _; do
         continue
     fi
     judge "$job" "$here/check_owners.py" "$folder"
-    judge "$job" "$here/check_job.py" --size-errors "$out/size-errors.jsonl" "$folder"
+    judge "$job" "$here/check_job.py" --collect "$out/found.jsonl" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")
-judge faults "$here/matrix.py" --tap "$out"
+judge faults "$here/matrix.py" --tap "$out/found.jsonl"
 judge quiet python3 "$top/tests/golden/check_capture.py" "$build/tests/golden/capture_rows" "$out/quiet/nic.capture" \
     1="$out/quiet/far0.pcap" 2="$out/quiet/far1.pcap" 3="$out/quiet/far2.pcap" 4="$out/quiet/far3.pcap"
 judge_plain quiet "the Perfetto file decodes to the store's rows" "$here/check_perfetto.sh" "$qpscope" "$out/quiet"

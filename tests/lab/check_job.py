@@ -4,7 +4,11 @@
 
 FOLDER is a job's folder as run.sh leaves it, with hook_qpscope.sh: truth*.jsonl and qpscope.db. The reference clock of
 the store is the guest's CLOCK_MONOTONIC, which is the truth's clock too. Exit status 1 when something is not right.
---store FILE judges another store (a replay's). --size-errors FILE appends one JSON line about the fault's verdicts.
+--store FILE judges another store (a replay's).
+
+Owners, calls, bytes and the number of steps are facts: each must be right. Durations, sizes and natural lateness vary on an
+emulated machine, so that a single job can fall outside of a threshold that many jobs keep: with --collect FILE what was
+found of these is one line of JSON there, to be judged over all jobs (matrix.py), instead of a check of this job.
 """
 
 import argparse
@@ -32,8 +36,8 @@ MS = 1_000_000
 class Tap:
     """Prints one line a check and remembers whether all held."""
 
-    def __init__(self):
-        self.count, self.failed = 0, 0
+    def __init__(self, collecting=False):
+        self.count, self.failed, self.collecting = 0, 0, collecting
 
     def check(self, name, findings, note=""):
         findings = list(findings)
@@ -98,7 +102,9 @@ def bytes_of_operations(truth, calls):
     return {key: (sent[key], *example[key]) for key in sent}
 
 
-def check_bytes(tap, truth, calls):
+def check_bytes(tap, truth, store, calls):
+    """An operation that a shown loss touched may be incomplete; it must say so. Any other has the truth's bytes."""
+    lost = bool(store.rows("SELECT id FROM gap"))
     operations = bytes_of_operations(truth, calls)
     unjoined = (
         f"rank {operation.rank} step {operation.step} {operation.operation} {operation.sequence} has no rank_operation"
@@ -110,9 +116,12 @@ def check_bytes(tap, truth, calls):
         f"rank {operation.rank} step {operation.step} {operation.communicator.name} {operation.operation} "
         f"{operation.sequence}: {row['observed_bytes']} bytes seen, {sent} sent, status {row['status']}"
         for sent, row, operation in operations.values()
-        if row["observed_bytes"] != sent or row["status"] not in ("complete", "no wire")
+        if row["observed_bytes"] != sent and not (lost and row["status"] == "incomplete")
     )
     tap.check("payload of every operation equals the truth", wrong, f"{len(operations)} rank operations")
+    vague = [row["status"] for _, row, _ in operations.values() if row["status"] not in ("complete", "no wire")]
+    note = f"{len(operations) - len(vague)} of {len(operations)}{', with a loss that is shown' if lost else ''}"
+    tap.check("99 of 100 operations are called complete", vague if len(vague) * 100 > len(operations) and not lost else [], note)
 
 
 def check_queue_pairs(tap, truth, store):
@@ -156,7 +165,7 @@ def truth_durations(truth):
     }
 
 
-def check_steps(tap, truth, store):
+def check_steps(tap, truth, store, found):
     steps = store.rows("SELECT * FROM step ORDER BY id")
     expected = int(truth.options["steps"])
     tap.check("number of steps", [f"{len(steps)} found, {expected} made"] if len(steps) != expected else [], f"{expected}")
@@ -169,7 +178,9 @@ def check_steps(tap, truth, store):
     most = max(map(abs, errors.values()), default=1)
     wrong = far if len(far) * 10 > len(errors) + 9 or most > STEP_TOLERANCE_MOST else []
     note = f"{len(errors) - len(far)} of {len(errors)}, worst {most:.2%}"
-    tap.check("step durations within 1 %", wrong if errors else ["no step to compare"], note)
+    found["durations"] = list(errors.values())
+    if not tap.collecting:
+        tap.check("step durations within 1 %", wrong if errors else ["no step to compare"], note)
 
 
 def truth_lateness(truth):
@@ -201,74 +212,91 @@ def expected_size_ns(truth, fault):
     return statistics.median(after) - statistics.median(before)
 
 
-def check_faulty_steps(tap, truth, verdicts, options):
-    """Every step with the fault has the right verdict; returns the errors of its size."""
-    fault, rank = truth.options["fault"], int(truth.options["rank"])
-    # A link stays slow from its first step on, though the job notes its fault only once.
+def faulty_steps(truth):
+    """A link stays slow from its first step on, though the job notes its fault only once."""
     first = min(entry.step for entry in truth.faults)
-    steps = range(first, int(truth.options["steps"])) if fault == "link" else sorted(entry.step for entry in truth.faults)
+    if truth.options["fault"] == "link":
+        return range(first, int(truth.options["steps"]))
+    return sorted(entry.step for entry in truth.faults)
+
+
+def check_faulty_steps(tap, truth, verdicts, found):
+    """Every step with the fault has the right verdict. Returns the ids of these verdicts."""
+    fault, rank = truth.options["fault"], int(truth.options["rank"])
+    device = truth.rank_places[rank]["device"] + "/"
     right = {
-        step: [row for row in verdicts[step] if row["class"] == CLASS_OF_FAULT[fault] and row["rank"] == rank]
-        for step in steps
+        step: [
+            row
+            for row in verdicts[step]
+            if row["class"] == CLASS_OF_FAULT[fault]
+            and row["rank"] == rank
+            and (fault != "link" or (row["device"] or "").startswith(device))
+        ]
+        for step in faulty_steps(truth)
     }
-    missing = (f"step {step}: {[(row['class'], row['rank']) for row in verdicts[step]]}" for step in steps if not right[step])
-    tap.check(f"{fault} fault of rank {rank}: class and place in every step", missing, f"{len(steps)} steps")
-    if fault == "link":
-        device = truth.rank_places[rank]["device"]
-        wrong = {row["device"] for step in steps for row in right[step] if not (row["device"] or "").startswith(device)}
-        tap.check(f"the slow link is named by device {device}", map(str, wrong))
+    missing = [f"step {step}: {[(row['class'], row['rank']) for row in verdicts[step]]}" for step in right if not right[step]]
     size = expected_size_ns(truth, fault)
+    errors = [sum(row["size_ns"] for row in rows) - size for rows in right.values() if rows]
+    found |= {"fault": fault, "rank": rank, "size_ms": size / MS, "steps": len(right), "found": len(right) - len(missing)}
+    found["errors_ms"] = [round(error / MS, 3) for error in errors]
+    if fault == "link" and size < LINK_COST_LEAST_NS:
+        found["errors_ms"] = []
+    if not tap.collecting:
+        tap.check(f"{fault} fault of rank {rank}: class and place in every step", missing, f"{len(right)} steps")
+        check_size(tap, fault, size, errors)
+    return {row["id"] for rows in right.values() for row in rows}
+
+
+def check_size(tap, fault, size, errors):
     if fault == "link" and size < LINK_COST_LEAST_NS:
         tap.check("size of the fault", [], f"the truth shows no cost that could be compared: {size / MS:.1f} ms a step")
-        return {row["id"] for rows in right.values() for row in rows}
-    errors = [sum(row["size_ns"] for row in rows) - size for rows in right.values() if rows]
+        return
     median = statistics.median(map(abs, errors)) if errors else float("inf")
     note = f"median error {median / MS:.2f} ms of {size / MS:.1f} ms"
     allowed = size * LINK_TOLERANCE if fault == "link" else 3 * SIZE_TOLERANCE_NS
     tap.check("size of the fault", [note] if median > allowed else [], note)
-    if options.size_errors:
-        with open(options.size_errors, "a") as out:
-            entry = {"job": os.path.basename(os.path.normpath(options.folder)), "fault": fault, "rank": rank}
-            entry |= {"size_ms": size / MS, "steps": len(steps), "found": sum(map(bool, right.values()))}
-            print(json.dumps(entry | {"errors_ms": [round(error / MS, 3) for error in errors]}), file=out)
-    return {row["id"] for rows in right.values() for row in rows}
 
 
-def check_verdicts(tap, truth, store, options):
+def check_verdicts(tap, truth, store, found):
     verdicts = collections.defaultdict(list)
     for row in store.rows("SELECT * FROM verdict ORDER BY id"):
         verdicts[row["step"]].append(row)
     expected = set()
     if truth.options["fault"] != "none":
-        expected = check_faulty_steps(tap, truth, verdicts, options)
+        expected = check_faulty_steps(tap, truth, verdicts, found)
     late = truth_lateness(truth)
-    unfounded = (
+    unfounded = [
         f"step {row['step']}: {row['class']}, rank {row['rank']}, {row['size_ns'] / MS:.1f} ms; "
         f"the truth has {late[row['step'], row['rank']] / MS:.1f} ms"
         for rows in verdicts.values()
         for row in rows
         if row["id"] not in expected
         and abs(late[row["step"], row["rank"]] - row["size_ns"]) > max(SIZE_TOLERANCE_NS, row["size_ns"] // 3)
-    )
-    tap.check("no other verdict, but for lateness that the truth shows too", unfounded)
+    ]
+    found["unfounded"] = unfounded
+    if not tap.collecting:
+        tap.check("no other verdict, but for lateness that the truth shows too", unfounded)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--store")
-    parser.add_argument("--size-errors", metavar="FILE")
-    parser.add_argument("--only-verdicts", action="store_true", help="skip calls, bytes and durations")
+    parser.add_argument("--collect", metavar="FILE")
     options = parser.parse_args()
-    truth, tap = Truth(options.folder), Tap()
+    truth, tap = Truth(options.folder), Tap(collecting=bool(options.collect))
     store = Store(options.store or os.path.join(options.folder, "qpscope.db"))
-    if not options.only_verdicts:
-        calls = store.calls()
-        check_queue_pairs(tap, truth, store)
-        check_calls(tap, truth, calls)
-        check_bytes(tap, truth, calls)
-        check_steps(tap, truth, store)
-    check_verdicts(tap, truth, store, options)
+    found = {"job": os.path.basename(os.path.normpath(options.folder)), "job_steps": int(truth.options["steps"])}
+    found["lost"] = bool(store.rows("SELECT id FROM gap"))
+    calls = store.calls()
+    check_queue_pairs(tap, truth, store)
+    check_calls(tap, truth, calls)
+    check_bytes(tap, truth, store, calls)
+    check_steps(tap, truth, store, found)
+    check_verdicts(tap, truth, store, found)
+    if options.collect:
+        with open(options.collect, "a") as out:
+            print(json.dumps(found), file=out)
     print(f"1..{tap.count}")
     return 1 if tap.failed else 0
 

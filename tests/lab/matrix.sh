@@ -36,14 +36,15 @@ run_chunks() {
 }
 
 [ -n "$judge" ] || run_chunks
-rm -f "$out/size-errors.jsonl" "$out/judged.txt"
+rm -f "$out/found.jsonl" "$out/judged.txt"
 while read -r _ job _; do
     store=$out/$job/qpscope.db
     if [ -n "$judge" ]; then
         store=$out/$job/again.db
         "$build/cli/qpscope" replay --force --store "$store" "$out/$job/nic.capture" "$out/$job/host.capture" >/dev/null
     fi
-    { echo "== $job" && "$here/check_job.py" --store "$store" --size-errors "$out/size-errors.jsonl" "$out/$job"; } \
+    { echo "== $job" && "$here/check_job.py" --store "$store" --collect "$out/found.jsonl" "$out/$job"; } \
         >>"$out/judged.txt" 2>&1
 done <"$out/plan"
-"$here/matrix.py" "$out"
+grep -B9 "^not ok" "$out/judged.txt" || true
+"$here/matrix.py" "$out/found.jsonl"
