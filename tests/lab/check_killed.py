@@ -15,8 +15,10 @@ from truth import Truth  # noqa: E402
 SECOND = 1_000_000_000
 # A heartbeat comes every 100 ms, and records wait up to 50 ms in a batch; the rest is the guest's own slowness.
 SLACK_NS = 400_000_000
-# A daemon that was started again has to come up (libraries, probes) before it can be heard of.
-START_NS = 15 * SECOND
+# A gap begins where the daemon last vouched for having seen everything; beside a job that spins on both CPUs it may be
+# seconds behind, and takes tens of seconds to come up again (libraries, ports, probes).
+BEHIND_NS = 8 * SECOND
+START_NS = 40 * SECOND
 
 
 def read_kills(folder):
@@ -33,7 +35,7 @@ def gaps_of(store, kind):
 
 
 def covers(gap, killed_ns, started_ns):
-    begins = killed_ns[0] - SLACK_NS <= gap["from_ns"] <= killed_ns[1] + SLACK_NS
+    begins = killed_ns[0] - BEHIND_NS <= gap["from_ns"] <= killed_ns[1] + SLACK_NS
     return begins and started_ns - SLACK_NS <= gap["to_ns"] <= started_ns + START_NS
 
 

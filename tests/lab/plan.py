@@ -42,7 +42,7 @@ def main():
     jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
     for name, variables, job in [*(() if options.only_faults else SPECIAL), *jobs]:
         print(f"unset {VARIABLES}")
-        fill = {"kills": options.kills, "steps": 20 + 8 * options.kills}
+        fill = {"kills": options.kills, "steps": 20 + 12 * options.kills}
         if variables:
             print(variables.format(**fill))
         print(f"job_run {name} {job.format(**fill)}")
