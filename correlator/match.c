@@ -11,6 +11,8 @@
 #include "correlator/match_point.h"
 #include "wire/record.h"
 
+#define INDICES_MAX 1024 /* positions in a ring that are tried: a liar may claim any number of ranks */
+
 void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, uint64_t bound_ns)
 {
     *matcher = (struct matcher){.lanes = lanes, .rank = rank, .bound_ns = bound_ns};
@@ -109,6 +111,7 @@ static enum match compare_block(struct matcher *matcher, const struct work *work
     const struct lane *lane = &matcher->lanes->items[lane_index];
     int32_t known = matcher->index[lane_index] < 0 ? 0 : matcher->index[lane_index];
     int32_t indices = work->kind == OPERATION_ALL_REDUCE ? work->collective.ranks : 1;
+    indices = indices > INDICES_MAX ? INDICES_MAX : indices;
     enum match best = MATCH_NONE;
 
     *to = from;

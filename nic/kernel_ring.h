@@ -8,4 +8,4 @@
  */
 #pragma once
 
-#define KERNEL_RING_BYTES (16 * 1024 * 1024)
+#define KERNEL_RING_BYTES (64 * 1024 * 1024)

@@ -81,7 +81,7 @@ say "the same with AddressSanitizer and UndefinedBehaviorSanitizer"
 build build-sanitize -Db_sanitize=address,undefined -Db_lundef=false -Dlab=disabled || stop "the build with sanitizers failed"
 meson_tests build-sanitize --suite sanitize
 say "the fuzz targets, each for a short while from its corpus"
-CC=clang-14 build build-fuzz -Dfuzz=true -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled || stop "the fuzz build failed"
+CC=clang-14 build build-fuzz -Dfuzz=true -Db_lundef=false -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled || stop "the fuzz build failed"
 meson_tests build-fuzz --suite fuzz
 say "the build without DPDK"
 if build build-without -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled; then
