@@ -15,9 +15,10 @@ from truth import Truth  # noqa: E402
 SECOND = 1_000_000_000
 # A heartbeat comes every 100 ms, and records wait up to 50 ms in a batch; the rest is the guest's own slowness.
 SLACK_NS = 400_000_000
-# A gap begins where the daemon last vouched for having seen everything; beside a job that spins on both CPUs it may be
-# seconds behind, and takes tens of seconds to come up again (libraries, ports, probes).
-BEHIND_NS = 8 * SECOND
+# A gap begins where the correlator last heard the daemon vouch for having seen everything. Beside a job that spins on both
+# CPUs either may be many seconds behind, and what was on its way dies with the daemon; to come up again (libraries,
+# ports, probes) takes tens of seconds.
+BEHIND_NS = 25 * SECOND
 START_NS = 40 * SECOND
 
 
