@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/hash.h"
+
 #define LEFT_OUT_RANKS 16
 #define ACTIVE_MAX_NS  (1ULL << 50) /* thirteen days: beyond, it is damage */
 
@@ -18,21 +20,12 @@ struct place { /* the n-th operation of its kind on its communicator within a st
 };
 typedef ARRAY(struct place) place_list;
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const uint8_t *byte = bytes;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3ULL;
-    return hash;
-}
-
 static uint64_t kind_key(const struct operation *operation)
 {
-    uint64_t hash = mix(0xcbf29ce484222325ULL, operation->communicator, IDENTITY_BYTES);
+    uint64_t hash = hash_mix(HASH_START, operation->communicator, IDENTITY_BYTES);
 
-    hash = mix(hash, &operation->kind, sizeof operation->kind);
-    return mix(hash, &operation->buffer_bytes, sizeof operation->buffer_bytes);
+    hash = hash_mix(hash, &operation->kind, sizeof operation->kind);
+    return hash_mix(hash, &operation->buffer_bytes, sizeof operation->buffer_bytes);
 }
 
 /* Counts operations of equal kind within the step that they follow each other in. */
@@ -48,7 +41,7 @@ static uint64_t place_key(const struct job *job, size_t index)
             break;
         before += other->step == operation->step && kind_key(other) == key;
     }
-    return mix(key, &before, sizeof before);
+    return hash_mix(key, &before, sizeof before);
 }
 
 static int by_key(const void *a, const void *b)

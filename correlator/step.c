@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/hash.h"
 #include "correlator/period.h"
 
 struct sequence { /* one rank's operations in order of enqueue */
@@ -47,23 +48,14 @@ static int by_turn(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const uint8_t *byte = bytes;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3ULL;
-    return hash;
-}
-
 static uint64_t signature_of(const struct job *job, const struct rank_operation *of)
 {
     const struct operation *operation = &job->operations.items[of->operation];
-    uint64_t hash = mix(0xcbf29ce484222325ULL, operation->communicator, IDENTITY_BYTES);
+    uint64_t hash = hash_mix(HASH_START, operation->communicator, IDENTITY_BYTES);
 
-    hash = mix(hash, &operation->kind, sizeof operation->kind);
-    hash = mix(hash, &of->record.datatype, sizeof of->record.datatype);
-    return mix(hash, &of->record.buffer_bytes, sizeof of->record.buffer_bytes);
+    hash = hash_mix(hash, &operation->kind, sizeof operation->kind);
+    hash = hash_mix(hash, &of->record.datatype, sizeof of->record.datatype);
+    return hash_mix(hash, &of->record.buffer_bytes, sizeof of->record.buffer_bytes);
 }
 
 static void collect(struct finder *finder)
