@@ -32,6 +32,7 @@ struct parse {
     const uint8_t *start;
     size_t captured_bytes;
     size_t original_bytes;
+    size_t network_bytes;   /* up to the end of what the outermost IP header counts */
     size_t transport_bytes; /* UDP's or BTH's, up to and with the ICRC, by the header before it */
 };
 
@@ -171,6 +172,7 @@ static enum tally parse_ipv4(struct parse *parse)
         return ended(parse, TALLY_FRAMES_NOT_ROCE);
     size_t header_bytes = (size_t)(ip[0] & 0x0f) * 4;
     size_t total_bytes = (size_t)ip[2] << 8 | ip[3];
+    parse->network_bytes = (size_t)(ip - parse->start) + total_bytes;
     if (ip[0] >> 4 != 4 || header_bytes < 20 || total_bytes < header_bytes || ip[9] != PROTOCOL_UDP)
         return TALLY_FRAMES_NOT_ROCE;
     if ((ip[6] & 0x3f) != 0 || ip[7] != 0)
@@ -214,6 +216,7 @@ static enum tally parse_ipv6(struct parse *parse, bool is_grh)
     if (ip == NULL)
         return ended(parse, TALLY_FRAMES_NOT_ROCE);
     size_t payload_bytes = (size_t)ip[4] << 8 | ip[5];
+    parse->network_bytes = (size_t)(ip + 40 - parse->start) + payload_bytes;
     if (ip[0] >> 4 != 6)
         return TALLY_FRAMES_NOT_ROCE;
     set_traffic_class(parse->frame, (uint8_t)(ip[0] << 4 | ip[1] >> 4));
@@ -296,5 +299,8 @@ enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *
     uint16_t ethertype = read_ethertype(&parse.in, layer);
     if (parse.in.failed)
         return ended(&parse, TALLY_FRAMES_NOT_ROCE);
-    return parse_network(&parse, ethertype);
+    enum tally verdict = parse_network(&parse, ethertype);
+    if (original_bytes == FRAME_BYTES_UNKNOWN)
+        frame->wire_bytes = (uint32_t)parse.network_bytes;
+    return verdict;
 }

@@ -12,7 +12,8 @@
 #include "nic/opcode.h"
 #include "nic/tally.h"
 
-#define FRAME_PSN_MASK 0xffffffu
+#define FRAME_PSN_MASK      0xffffffu
+#define FRAME_BYTES_UNKNOWN UINT32_MAX /* an original length: as long as the IP header says */
 
 /* What a capture file's frames begin with. */
 enum frame_layer {
@@ -65,7 +66,7 @@ struct frame {
 
 /*
  * TALLY_FRAMES_ROCE with *frame set (all but key.port), or the counter that says why the frame is left out; *frame is
- * then undefined. `captured_bytes` are there, `original_bytes` were on the wire.
+ * then undefined. `captured_bytes` are there, `original_bytes` were on the wire or are FRAME_BYTES_UNKNOWN.
  */
 enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *bytes, size_t captured_bytes,
                        size_t original_bytes);

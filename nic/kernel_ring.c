@@ -12,11 +12,12 @@ pcap_t *pcap_open_live(const char *device, int snapshot_bytes, int promiscuous, 
 {
     pcap_t *pcap = pcap_create(device, error_text);
 
+    (void)snapshot_bytes;
     (void)promiscuous;
     (void)timeout_ms;
     if (pcap == NULL)
         return NULL;
-    pcap_set_snaplen(pcap, snapshot_bytes);
+    pcap_set_snaplen(pcap, KERNEL_RING_SNAP_BYTES);
     pcap_set_immediate_mode(pcap, 1);
     pcap_set_buffer_size(pcap, KERNEL_RING_BYTES);
     if (pcap_activate(pcap) >= 0)

@@ -7,6 +7,7 @@
  * the driver's own count of missed frames, or, where it keeps none (net_af_packet), what the interface counted more
  * than we saw; that is a lower bound until the port is quiet for a moment, and then exact.
  */
+#include "nic/kernel_ring.h"
 #include "nic/source_private.h"
 
 #include <arpa/inet.h>
@@ -61,8 +62,9 @@ struct port {
     char device[64];    /* DPDK's name */
     char interface[64]; /* the kernel's, where the port is one; else empty */
     enum stamp_unit unit;
-    bool is_ring;  /* net_af_packet */
-    bool is_asked; /* `counted` was read and waits for the port to be drained */
+    bool is_ring;    /* net_af_packet */
+    bool is_snapped; /* net_pcap on an interface, see kernel_ring.h */
+    bool is_asked;   /* `counted` was read and waits for the port to be drained */
     uint64_t counted;
     uint64_t counted_base; /* the interface's count when we began */
     uint64_t seen;         /* frames received */
@@ -185,6 +187,7 @@ static int add_port(struct dpdk_source *self, const char *spec)
     if (at != NULL && read_address(at + 1, port->record.address) != 0)
         return -EINVAL;
     port->is_ring = strncmp(device, "net_af_packet", strlen("net_af_packet")) == 0;
+    port->is_snapped = strncmp(device, "net_pcap", strlen("net_pcap")) == 0 && port->interface[0] != '\0';
     port->record.port = (uint32_t)++self->ports_count;
     snprintf(port->record.name, sizeof port->record.name, "%.31s",
              port->interface[0] == '\0' ? port->device : port->interface);
@@ -432,6 +435,13 @@ static void compare_counts(struct port *port)
         port->lost = counted - port->seen;
 }
 
+static uint32_t original_bytes(const struct port *port, const struct rte_mbuf *mbuf)
+{
+    uint32_t there_bytes = rte_pktmbuf_pkt_len(mbuf);
+
+    return port->is_snapped && there_bytes == KERNEL_RING_SNAP_BYTES ? FRAME_BYTES_UNKNOWN : there_bytes;
+}
+
 /* The clock was read as `now_ns` before: what is stamped until then has been handed out when the burst is not full. */
 static int receive_port(struct dpdk_source *self, struct port *port, uint64_t now_ns,
                         struct source_frame frames[SOURCE_BURST_FRAMES])
@@ -448,7 +458,7 @@ static int receive_port(struct dpdk_source *self, struct port *port, uint64_t no
         struct rte_mbuf *mbuf = self->held[i];
         frames[i] = (struct source_frame){.bytes = rte_pktmbuf_mtod(mbuf, const uint8_t *),
                                           .captured_bytes = rte_pktmbuf_data_len(mbuf),
-                                          .original_bytes = rte_pktmbuf_pkt_len(mbuf),
+                                          .original_bytes = original_bytes(port, mbuf),
                                           .at_ns = frame_time(self, port, mbuf, now_ns),
                                           .port = port->record.port,
                                           .layer = FRAME_LAYER_ETHERNET};

@@ -89,6 +89,23 @@ static void test_cut_at_every_byte(void **state)
     }
 }
 
+/* A port that hands out only the beginning does not say how long the frame was: the IP header does. */
+static void test_unknown_length(void **state)
+{
+    struct draft draft;
+    struct frame frame;
+
+    (void)state;
+    make_write(&draft, 64);
+    enum tally verdict = frame_parse(&frame, FRAME_LAYER_ETHERNET, draft.bytes, 74, FRAME_BYTES_UNKNOWN);
+    assert_int_equal(verdict, TALLY_FRAMES_ROCE);
+    assert_int_equal(frame.wire_bytes, 14 + 20 + 8 + 12 + 20 + 64 + 4);
+    assert_int_equal(frame.payload_bytes, 64);
+    assert_int_equal(frame.flags & FRAME_IMMEDIATE, FRAME_IMMEDIATE);
+    verdict = frame_parse(&frame, FRAME_LAYER_ETHERNET, draft.bytes, 53, FRAME_BYTES_UNKNOWN);
+    assert_int_equal(verdict, TALLY_FRAMES_CUT);
+}
+
 /* Ended on the wire itself: never taken as RoCE, for its lengths say that there should be more. */
 static void test_short_on_the_wire(void **state)
 {
@@ -196,13 +213,10 @@ static void test_vlan_tags(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_field),
-        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_short_on_the_wire),
-        cmocka_unit_test(test_random_bytes_changed),
-        cmocka_unit_test(test_what_cannot_be_is_named),
-        cmocka_unit_test(test_kinds_of_answers),
-        cmocka_unit_test(test_vlan_tags),
+        cmocka_unit_test(test_every_field),          cmocka_unit_test(test_cut_at_every_byte),
+        cmocka_unit_test(test_unknown_length),       cmocka_unit_test(test_short_on_the_wire),
+        cmocka_unit_test(test_random_bytes_changed), cmocka_unit_test(test_what_cannot_be_is_named),
+        cmocka_unit_test(test_kinds_of_answers),     cmocka_unit_test(test_vlan_tags),
     };
     return cmocka_run_group_tests_name("nic_frame", tests, NULL, NULL);
 }
