@@ -5,7 +5,8 @@
 # Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, host.json (what the host agent
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
-# enters a time namespace), QPSCOPE_KILLS, QPSCOPE_ALL_WINDOWS (asks for every window at the end), QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+# enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_ALL_WINDOWS (asks for every window at the end),
+# QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
 QPSCOPE_RUN=/run/qpscope
 
@@ -81,16 +82,27 @@ qpscope_ready_count() { # qpscope_ready_count DAEMON: how often it has said that
     grep -c "ready" "$QPSCOPE_RUN/$1.log"
 }
 
-# With QPSCOPE_KILLS=N: kills a daemon N times at random instants, each in its turn, and starts it again up to a second
-# later; the next is killed when it is ready (which takes seconds beside a job that spins on both CPUs). kills.txt tells
-# what was done: daemon, and seconds of CLOCK_BOOTTIME before the kill, after it, and when it was started again.
-during_job() {
-    local daemons=(nic host correlator) daemon before after started pid ready tries i truth=()
-    [ -n "${QPSCOPE_KILLS:-}" ] || return 0
+until_steps() { # until the job's first step has ended
+    local truth=()
     until [[ ${truth[*]} == *'"kind":"step"'* ]]; do
         lab_nap 0.3
         mapfile -t truth < "$LAB_OUT/truth0.jsonl"
     done 2>/dev/null
+}
+
+# With QPSCOPE_STALL=SECONDS: the NIC side is kept from its processor for so long, in the middle of the job, as it is on
+# a machine that is too busy. It must lose nothing by it.
+stall() {
+    qpscope_signal STOP nic
+    lab_nap "$QPSCOPE_STALL"
+    qpscope_signal CONT nic
+}
+
+# With QPSCOPE_KILLS=N: kills a daemon N times at random instants, each in its turn, and starts it again up to a second
+# later; the next is killed when it is ready (which takes seconds beside a job that spins on both CPUs). kills.txt tells
+# what was done: daemon, and seconds of CLOCK_BOOTTIME before the kill, after it, and when it was started again.
+kill_in_turn() {
+    local daemons=(nic host correlator) daemon before after started pid ready tries i
     for ((i = 0; i < QPSCOPE_KILLS; i++)); do
         daemon=${daemons[i % 3]} ready=$(qpscope_ready_count "$daemon") pid=$(qpscope_pid "$daemon")
         lab_nap "0.$((RANDOM % 900 + 100))"
@@ -106,6 +118,13 @@ during_job() {
             lab_nap 0.5
         done
     done
+}
+
+during_job() {
+    [ -n "${QPSCOPE_KILLS:-}${QPSCOPE_STALL:-}" ] || return 0
+    until_steps
+    [ -z "${QPSCOPE_STALL:-}" ] || stall
+    [ -z "${QPSCOPE_KILLS:-}" ] || kill_in_turn
 }
 
 before_job() {

@@ -14,13 +14,13 @@ import time
 OTHER_TIME = "unshare --time --fork --monotonic 7 --boottime 7 --"
 # name, variables of the hook, options of job_run
 SPECIAL = (
-    ("quiet", "QPSCOPE_ALL_WINDOWS=1", "--fault none --pcap --foreign 0,2 --library-name libcollectives.so.7 --seed 11"),
+    ("quiet", "QPSCOPE_ALL_WINDOWS=1 QPSCOPE_STALL=1.5", "--fault none --pcap --foreign 0,2 --library-name libcollectives.so.7 --seed 11"),
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
     ("killed", "QPSCOPE_KILLS={kills}", "--fault none --seed 15 --steps {steps}"),
 )
-VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_ALL_WINDOWS"
+VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_ALL_WINDOWS"
 
 
 def fault_jobs(seeds, chance):
