@@ -119,6 +119,17 @@ static int check_settings(const struct settings *settings)
     return 0;
 }
 
+static void describe_source(struct program *program)
+{
+    struct record_traffic_source description;
+
+    source_describe(program->source, &description);
+    if (description.grain_ns == 0)
+        description.grain_ns = program->settings.window_ns;
+    description.at_ns = publisher_now_ns(program->publisher);
+    publisher_set_source(program->publisher, &description);
+}
+
 static int open_publisher(struct program *program)
 {
     const struct settings *settings = &program->settings;
@@ -139,7 +150,10 @@ static int open_publisher(struct program *program)
         clock_read_pair(&pair, 0);
         options.emitter.clock_offset_ns = (int64_t)(pair.realtime_ns - pair.monotonic_ns);
     }
-    return publisher_open(&program->publisher, &options, &program->meter);
+    int error = publisher_open(&program->publisher, &options, &program->meter);
+    if (error == 0)
+        describe_source(program);
+    return error;
 }
 
 static int open_all(struct program *program)

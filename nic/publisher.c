@@ -34,6 +34,7 @@ struct publisher {
     struct emitter *emitter;
     struct link *control;
     struct meter *meter;
+    struct record_traffic_source source; /* kind 0: not known yet */
     uint64_t epoch;
     uint64_t covered_ns; /* everything of frames up to here has been added */
     uint32_t announced;  /* flows 1 .. announced have been introduced */
@@ -89,6 +90,8 @@ static void announce(struct publisher *publisher)
     uint64_t epoch = emitter_epoch(publisher->emitter);
 
     if (epoch != publisher->epoch) {
+        if (publisher->source.kind != 0)
+            emitter_add(publisher->emitter, RECORD_TRAFFIC_SOURCE, &publisher->source);
         for (size_t i = 0; i < publisher->meter->ports_count; i++)
             emitter_add(publisher->emitter, RECORD_PORT, &publisher->meter->ports[i]);
         publisher->announced = 0;
@@ -99,6 +102,13 @@ static void announce(struct publisher *publisher)
         flow_record(flow_at(publisher->meter->flows, ++publisher->announced), &record);
         emitter_add(publisher->emitter, RECORD_FLOW, &record);
     }
+}
+
+void publisher_set_source(struct publisher *publisher, const struct record_traffic_source *source)
+{
+    publisher->source = *source;
+    publisher->epoch = UINT64_MAX;
+    announce(publisher);
 }
 
 void publisher_add_message(struct publisher *publisher, struct record_message *message)

@@ -24,6 +24,9 @@ int publisher_open(struct publisher **publisher, const struct publisher_options 
 /* The emitter's own clock now. */
 uint64_t publisher_now_ns(const struct publisher *publisher);
 
+/* What the source can see: sent before all else, again to each new receiver, and whenever this is called. */
+void publisher_set_source(struct publisher *publisher, const struct record_traffic_source *source);
+
 /* The records' contents are copied; their kind and length are filled in. */
 void publisher_add_message(struct publisher *publisher, struct record_message *message);
 void publisher_add_window(struct publisher *publisher, struct record_window *window);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where frames come from: a capture file, or DPDK ports. A source hands out bursts; the bytes of a burst stay valid
- * until the next one is asked for. One thread.
+ * Where traffic comes from. Two sorts: a source of frames (a capture file, DPDK ports) hands out bursts, whose bytes
+ * stay valid until the next one is asked for; a counting source (mlx5, psn; the place of dpa) hands out what others
+ * have counted of each queue pair: endpoints, and readings of them with their true intervals. Which fields a kind fills
+ * is said in wire/traffic_source.def. One thread.
  */
 #pragma once
 
@@ -34,16 +36,51 @@ struct source_loss {
     uint64_t frames;
 };
 
+/* What a counting source hands out; the endpoint's record comes before a reading of it, and again when it changed. */
+struct source_count {
+    enum record_kind kind; /* RECORD_ENDPOINT or RECORD_READING */
+    union {
+        struct record_endpoint endpoint;
+        struct record_reading reading;
+    };
+};
+
+struct source_device_options {
+    const struct option_list *devices; /* "NAME[/PORT]" of RDMA devices; none: all */
+    uint64_t interval_ns;              /* between two readings; 0 = as fast as they are answered */
+    bool is_dry;                       /* mlx5: print on standard output what would be asked of the device, and end */
+};
+
+/* One of a port's own statistics, under the name that its driver gives it. */
+typedef void (*source_statistic)(void *context, const char *name, uint64_t value);
+
 /* All are -errno after logging what happened. */
 int source_open_file(struct source **source, const char *path);
 int source_open_dpdk(struct source **source, const struct option_list *ports, const struct option_list *eal_arguments);
+int source_open_mlx5(struct source **source, const struct source_device_options *options);
+int source_open_psn(struct source **source, const struct source_device_options *options);
 void source_close(struct source **source);
+
+/* Its kind, name, fields and grain as far as it knows them; a source of frames leaves grain_ns 0. */
+void source_describe(const struct source *source, struct record_traffic_source *description);
 
 /*
  * The next burst, up to SOURCE_BURST_FRAMES. Returns how many; 0 = none at present; -ENODATA at the end of a file;
  * another -errno (logged) when the source cannot go on: what came before stands.
  */
 int source_receive(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES]);
+
+/*
+ * Of a counting source: what is new, up to `capacity`; returns how many, 0 = none at present. Reads the counters when
+ * it is time to. Sources of frames have none.
+ */
+size_t source_counts(struct source *source, struct source_count *counts, size_t capacity);
+
+/* The host side's word on a queue pair, for sources that have to be told which there are. */
+void source_tell(struct source *source, const struct record_queue_pair *pair);
+
+/* Calls `visit` for each statistic that the port's driver keeps (DPDK: its xstats). Not for every burst. */
+void source_statistics(struct source *source, uint32_t port, source_statistic visit, void *context);
 
 /* The ports that are watched: fills up to `capacity` records, returns how many there are. */
 size_t source_ports(const struct source *source, struct record_port *ports, size_t capacity);

@@ -591,6 +591,7 @@ static void close_dpdk(struct source *source)
 }
 
 static const struct source_operations operations = {
+    .kind = TRAFFIC_SOURCE_DPDK,
     .close = close_dpdk,
     .receive = receive_dpdk,
     .ports = list_dpdk,

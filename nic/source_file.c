@@ -63,6 +63,7 @@ static uint64_t cover_file(const struct source *source)
 }
 
 static const struct source_operations operations = {
+    .kind = TRAFFIC_SOURCE_FILE,
     .close = close_file,
     .receive = receive_file,
     .ports = list_file,

@@ -5,12 +5,18 @@
 #include "nic/source.h"
 
 struct source_operations {
+    enum traffic_source kind;
     void (*close)(struct source *source);
-    int (*receive)(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES]);
+    int (*receive)(struct source *source, struct source_frame frames[SOURCE_BURST_FRAMES]); /* NULL = no frames */
     size_t (*ports)(const struct source *source, struct record_port *ports, size_t capacity);
     uint64_t (*covered_ns)(const struct source *source);
     bool (*take_loss)(struct source *source, struct source_loss *loss); /* NULL = never loses */
     void (*rest)(struct source *source, size_t received);               /* NULL = never rests */
+    void (*describe)(const struct source *source,
+                     struct record_traffic_source *description);                           /* NULL = nothing to add */
+    size_t (*counts)(struct source *source, struct source_count *counts, size_t capacity); /* NULL = none */
+    void (*tell)(struct source *source, const struct record_queue_pair *pair);             /* NULL = need not know */
+    void (*statistics)(struct source *source, uint32_t port, source_statistic visit, void *context); /* NULL = none */
 };
 
 struct source {

@@ -22,6 +22,10 @@ static_assert(sizeof(struct record_window) == 40, "window");
 static_assert(sizeof(struct record_flow_total) == 96, "flow total");
 static_assert(sizeof(struct record_trigger) == 32, "trigger");
 static_assert(sizeof(struct record_trigger_end) == 32, "trigger end");
+static_assert(sizeof(struct record_traffic_source) == 48, "traffic source");
+static_assert(sizeof(struct record_endpoint) == 88, "endpoint");
+static_assert(sizeof(struct record_reading) == 96, "reading");
+static_assert(sizeof(struct record_port_counter) == 40, "port counter");
 static_assert(sizeof(struct record_process) == 144, "process");
 static_assert(sizeof(struct record_communicator) == 88, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 120, "queue pair");
@@ -49,6 +53,71 @@ size_t record_kind_bytes(uint16_t kind)
         return sizeof(struct record_##lower);
 #include "wire/record.def"
 #undef RECORD
+    default:
+        return 0;
+    }
+}
+
+const char *traffic_source_name(uint32_t kind)
+{
+    switch (kind) {
+#define TRAFFIC_SOURCE(name, number, text, fields, grain, verdicts)                                                    \
+    case number:                                                                                                       \
+        return text;
+#include "wire/traffic_source.def"
+#undef TRAFFIC_SOURCE
+    default:
+        return NULL;
+    }
+}
+
+uint32_t traffic_source_fields(uint32_t kind)
+{
+    switch (kind) {
+#define TRAFFIC_SOURCE(name, number, text, fields, grain, verdicts)                                                    \
+    case number:                                                                                                       \
+        return fields;
+#include "wire/traffic_source.def"
+#undef TRAFFIC_SOURCE
+    default:
+        return 0;
+    }
+}
+
+const char *source_field_name(unsigned bit)
+{
+    switch (bit) {
+#define SOURCE_FIELD(name, bit, text, help)                                                                            \
+    case bit:                                                                                                          \
+        return text;
+#include "wire/source_field.def"
+#undef SOURCE_FIELD
+    default:
+        return NULL;
+    }
+}
+
+const char *port_metric_name(uint16_t metric)
+{
+    switch (metric) {
+#define PORT_METRIC(name, number, text, kind, help)                                                                    \
+    case number:                                                                                                       \
+        return text;
+#include "wire/port_metric.def"
+#undef PORT_METRIC
+    default:
+        return NULL;
+    }
+}
+
+unsigned port_metric_kind(uint16_t metric)
+{
+    switch (metric) {
+#define PORT_METRIC(name, number, text, kind, help)                                                                    \
+    case number:                                                                                                       \
+        return PORT_METRIC_##kind;
+#include "wire/port_metric.def"
+#undef PORT_METRIC
     default:
         return 0;
     }

@@ -216,6 +216,97 @@ struct record_trigger_end { /* header.source: the trigger's number */
     uint64_t windows;
 };
 
+enum source_field { /* a set of bits */
+#define SOURCE_FIELD(name, bit, text, help) SOURCE_##name = 1 << (bit),
+#include "wire/source_field.def"
+#undef SOURCE_FIELD
+};
+enum traffic_source {
+#define TRAFFIC_SOURCE(name, number, text, fields, grain, verdicts) TRAFFIC_SOURCE_##name = (number),
+#include "wire/traffic_source.def"
+#undef TRAFFIC_SOURCE
+};
+struct record_traffic_source {
+    struct record_header header;
+    uint32_t kind;     /* enum traffic_source */
+    uint32_t fields;   /* enum source_field: what is not set here is not seen, however often it happens */
+    uint64_t grain_ns; /* frames: the window; counting: the usual time between two readings, 0 = none made yet */
+    uint64_t at_ns;
+    char name[16];
+};
+
+struct record_endpoint {
+    struct record_header header;
+    uint32_t endpoint;
+    uint32_t generation; /* rises when the QPN is used by a new queue pair */
+    uint8_t address[ADDRESS_BYTES];
+    uint8_t remote_address[ADDRESS_BYTES]; /* zeros: not known */
+    uint32_t qpn;
+    uint32_t remote_qpn;
+    uint32_t port;
+    uint32_t path_mtu_bytes; /* 0 = not known */
+    uint8_t state;           /* enum queue_pair_state; 255 = not known */
+    uint8_t type;            /* enum ibv_qp_type; 255 = not known */
+    uint16_t reserved;
+    uint32_t pid;      /* of its process, as the device's machine sees it; 0 = not known */
+    uint64_t first_ns; /* when it was first seen */
+    uint64_t gone_ns;  /* when it was first missing; 0 while it is there */
+};
+
+enum reading_flag {
+    READING_RESET = 1,     /* a counter stood below where it had been: its difference is not counted */
+    READING_REWOUND = 2,   /* the sender went back to an earlier sequence number */
+    READING_AMBIGUOUS = 4, /* so long after the reading before that a sequence number may have gone round unseen */
+};
+/*
+ * A counter is read at some moment of the interval in which it was asked for and answered. So the difference of two
+ * readings happened within [from_ns, to_ns), and all of what happened in [from_ns + from_bound_ns, to_ns - to_bound_ns)
+ * is in it. It belongs to the whole interval: nothing says how it lay inside.
+ */
+struct record_reading { /* header.source: the endpoint */
+    struct record_header header;
+    uint64_t from_ns;
+    uint64_t to_ns;
+    uint32_t from_bound_ns;
+    uint32_t to_bound_ns;
+    uint32_t fields; /* enum source_field: which of the following say something */
+    uint32_t flags;
+    uint64_t sent_packets;     /* PACKETS: packets; PROGRESS: sequence numbers used */
+    uint64_t sent_bytes_least; /* WIRE_BYTES or PAYLOAD_*; counted: both are equal */
+    uint64_t sent_bytes_most;
+    uint64_t received_packets;
+    uint64_t received_bytes_least;
+    uint64_t received_bytes_most;
+    uint32_t acknowledged_packets;   /* PROGRESS: sequence numbers that the other end acknowledged */
+    uint32_t unacknowledged_packets; /* PROGRESS: sent, but not acknowledged at to_ns */
+};
+
+enum port_metric {
+#define PORT_METRIC(name, number, text, kind, help) PORT_METRIC_##name = (number),
+#include "wire/port_metric.def"
+#undef PORT_METRIC
+};
+enum port_metric_kind {
+    PORT_METRIC_EVENT = 1,
+    PORT_METRIC_VOLUME = 2,
+    PORT_METRIC_DURATION = 3,
+    PORT_METRIC_STATE = 4,
+};
+enum port_counter_flag {
+    PORT_COUNTER_RESET = 1, /* it was set back in between: what it counted before that is not in `value` */
+};
+struct record_port_counter { /* header.source: the port */
+    struct record_header header;
+    uint16_t metric;  /* enum port_metric */
+    uint8_t priority; /* 0 to 7; 255 = of the whole port */
+    uint8_t reserved;
+    uint32_t flags;
+    uint64_t from_ns; /* it changed no earlier than this */
+    uint64_t to_ns;
+    uint64_t value; /* a state: what holds now; else what it counted since the NIC side began */
+};
+#define PRIORITY_NONE 255
+
 struct record_process {
     struct record_header header;
     uint32_t process;
@@ -361,6 +452,15 @@ const char *record_kind_name(uint16_t kind);
 
 /* The size that this version gives to a kind, or 0 when it is not known. */
 size_t record_kind_bytes(uint16_t kind);
+
+/* The names of a traffic source, a field and a metric, or NULL when they are not known; a metric's kind, or 0. */
+const char *traffic_source_name(uint32_t kind);
+const char *source_field_name(unsigned bit);
+const char *port_metric_name(uint16_t metric);
+unsigned port_metric_kind(uint16_t metric);
+
+/* The fields that a kind of source fills; 0 when it is not known. */
+uint32_t traffic_source_fields(uint32_t kind);
 
 /* The element size in bytes of an ncclDataType_t, or 0 when it is not known. */
 uint32_t datatype_bytes(uint8_t datatype);

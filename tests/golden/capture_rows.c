@@ -59,6 +59,44 @@ static void print_trigger_end(const struct record_trigger_end *r)
            r->header.source, r->from_ns, r->to_ns, r->windows);
 }
 
+static void print_source(const struct record_traffic_source *r)
+{
+    printf("{\"row\":\"traffic_source\",\"kind\":%u,\"fields\":%u,\"grain_ns\":%" PRIu64 ",\"name\":\"%.16s\"", r->kind,
+           r->fields, r->grain_ns, r->name);
+}
+
+static void print_endpoint(const struct record_endpoint *r)
+{
+    printf("{\"row\":\"endpoint\",\"endpoint\":%u,\"generation\":%u,\"qpn\":%u,\"remote_qpn\":%u,\"port\":%u",
+           r->endpoint, r->generation, r->qpn, r->remote_qpn, r->port);
+    printf(",\"path_mtu_bytes\":%u,\"state\":%u,\"type\":%u,\"pid\":%u,\"first_ns\":%" PRIu64 ",\"gone_ns\":%" PRIu64,
+           r->path_mtu_bytes, r->state, r->type, r->pid, r->first_ns, r->gone_ns);
+    print_address("address", r->address);
+    print_address("remote_address", r->remote_address);
+}
+
+static void print_reading(const struct record_reading *r)
+{
+    printf("{\"row\":\"reading\",\"endpoint\":%u,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64
+           ",\"from_bound_ns\":%u,\"to_bound_ns\":%u,\"fields\":%u,\"flags\":%u,\"sent_packets\":%" PRIu64,
+           r->header.source, r->from_ns, r->to_ns, r->from_bound_ns, r->to_bound_ns, r->fields, r->flags,
+           r->sent_packets);
+    printf(",\"sent_bytes_least\":%" PRIu64 ",\"sent_bytes_most\":%" PRIu64 ",\"received_packets\":%" PRIu64
+           ",\"received_bytes_least\":%" PRIu64 ",\"received_bytes_most\":%" PRIu64
+           ",\"acknowledged_packets\":%u,\"unacknowledged_packets\":%u",
+           r->sent_bytes_least, r->sent_bytes_most, r->received_packets, r->received_bytes_least,
+           r->received_bytes_most, r->acknowledged_packets, r->unacknowledged_packets);
+}
+
+static void print_port_counter(const struct record_port_counter *r)
+{
+    const char *name = port_metric_name(r->metric);
+
+    printf("{\"row\":\"port_counter\",\"port\":%u,\"metric\":\"%s\",\"priority\":%u,\"flags\":%u,\"from_ns\":%" PRIu64
+           ",\"to_ns\":%" PRIu64 ",\"value\":%" PRIu64,
+           r->header.source, name == NULL ? "unknown" : name, r->priority, r->flags, r->from_ns, r->to_ns, r->value);
+}
+
 static void print_other(const union record *r)
 {
     switch (r->header.kind) {
@@ -103,6 +141,18 @@ static void print_record(const union record *record, const struct batch_header *
         break;
     case RECORD_TRIGGER_END:
         print_trigger_end(&record->trigger_end);
+        break;
+    case RECORD_TRAFFIC_SOURCE:
+        print_source(&record->traffic_source);
+        break;
+    case RECORD_ENDPOINT:
+        print_endpoint(&record->endpoint);
+        break;
+    case RECORD_READING:
+        print_reading(&record->reading);
+        break;
+    case RECORD_PORT_COUNTER:
+        print_port_counter(&record->port_counter);
         break;
     default:
         print_other(record);
