@@ -164,7 +164,6 @@ struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
     struct flow *flow = &table->flows[table->count++];
     flow->key = *key;
     flow->number = table->count;
-    flow->total.header.source = flow->number;
     if (slot->number != 0)
         flow->generation = table->flows[slot->number - 1].generation + 1;
     *slot = (struct slot){.hash = hash, .number = flow->number};
@@ -215,13 +214,70 @@ void flow_record(const struct flow *flow, struct record_flow *record)
         .flow = flow->number,
         .generation = flow->generation,
         .destination_qpn = flow->key.destination_qpn,
-        .udp_source_port = flow->udp_source_port,
+        .udp_source_port = flow->look.udp_source_port,
         .vantage = flow->vantage,
-        .dscp = flow->dscp,
+        .dscp = flow->look.dscp,
         .port = flow->key.port,
         .tunnel = flow->key.tunnel,
         .first_ns = flow->first_ns,
     };
     memcpy(record->source, flow->key.source, ADDRESS_BYTES);
     memcpy(record->destination, flow->key.destination, ADDRESS_BYTES);
+}
+
+static void add_recovery(const struct recovery *recovery, struct record_flow_total *record)
+{
+    record->late_unknown_frames += recovery->late_unknown_frames;
+    record->duplicate_frames += recovery->duplicate_frames;
+    record->timeouts += recovery->timeouts;
+    record->pauses += recovery->pauses;
+}
+
+static void add_pair(const struct flow *flow, const struct flow *other, struct record_flow_total *record)
+{
+    const struct answers *answers = &other->answers;
+
+    record->pair = other->number;
+    record->paired_by = flow->pairing.by;
+    record->source_qpn = other->key.destination_qpn;
+    record->got_acks = answers->acks;
+    memcpy(record->got_naks, answers->naks_by_code, sizeof record->got_naks);
+    record->got_rnr_naks = answers->rnr_naks;
+    record->got_cnps = answers->cnps;
+    record->rnr_wait_ns = answers->rnr_wait_ns;
+    record->rnr_last_ns = answers->rnr_last_ns;
+}
+
+void flow_total_record(struct flow_table *table, const struct flow *flow, struct record_flow_total *record)
+{
+    const struct flow_count *total = &flow->total;
+    const struct flow *other = pairing_other(table, flow);
+
+    *record = (struct record_flow_total){
+        .header.source = flow->number,
+        .data_frames = total->data_frames,
+        .wire_bytes = total->wire_bytes,
+        .payload_bytes = total->payload_bytes,
+        .messages = total->messages,
+        .acks = flow->answers.acks,
+        .naks = flow->answers.naks,
+        .rnr_naks = flow->answers.rnr_naks,
+        .cnps = flow->answers.cnps,
+        .marked_frames = total->marked_frames,
+        .repeated_frames = total->repeated_frames,
+        .late_frames = total->late_frames,
+        .retransmitted_frames = total->retransmitted_frames,
+        .retransmitted_bytes = total->retransmitted_bytes,
+        .last_ns = total->last_ns,
+        .covered_psns = total->data_frames - total->repeated_frames,
+        .source_port_changes = flow->source_port_changes,
+        .codepoints = flow->codepoints,
+        .dscp = flow->look.dscp,
+    };
+    if (total->data_frames != 0)
+        record->codepoints |= (uint8_t)(1u << flow->look.ecn);
+    for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
+        add_recovery(&flow->recovery[i], record);
+    if (other != NULL)
+        add_pair(flow, other, record);
 }

@@ -9,8 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nic/answer.h"
 #include "nic/frame.h"
 #include "nic/message.h"
+#include "nic/pairing.h"
+#include "nic/recovery.h"
 #include "nic/reuse.h"
 #include "nic/sequence.h"
 #include "nic/window.h"
@@ -22,6 +25,27 @@ enum flow_stream_kind {
     FLOW_STREAMS_COUNT,
 };
 
+/* What each data frame adds to, and what is rare but about data. */
+struct flow_count {
+    uint64_t data_frames;
+    uint64_t wire_bytes;
+    uint64_t payload_bytes;
+    uint64_t messages;
+    uint32_t marked_frames;
+    uint32_t repeated_frames;
+    uint32_t late_frames;
+    uint32_t retransmitted_frames;
+    uint64_t retransmitted_bytes;
+    uint64_t last_ns;
+};
+
+/* The last READ that was asked for: one for a part of it asks again. */
+struct flow_read {
+    uint64_t place;
+    uint32_t bytes;
+    uint32_t psn;
+};
+
 struct flow_stream {
     struct sequence sequence;
     struct message_track messages;
@@ -30,19 +54,21 @@ struct flow_stream {
 struct flow {
     struct flow_key key;
     struct window window;
-    struct record_flow_total total; /* header.source is the flow's number; at_ns is left to the reader */
-    uint32_t number;                /* counts from 1 */
+    struct flow_count total;
+    uint32_t number; /* counts from 1 */
     uint32_t generation;
     uint64_t first_ns;
-    uint64_t data_ns;     /* time of the last data frame */
-    uint32_t refused_psn; /* a NAK asked for it while it was missing here */
-    uint32_t refused_highest;
-    bool has_refused;
+    uint64_t data_ns;       /* time of the last data frame */
+    struct frame_look look; /* of the last data frame */
     uint8_t vantage;
-    uint8_t dscp;
-    uint16_t udp_source_port;
+    uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
+    uint32_t source_port_changes;
     uint32_t next_of_pair; /* for the table */
     struct flow_stream streams[FLOW_STREAMS_COUNT];
+    struct recovery recovery[FLOW_STREAMS_COUNT];
+    struct answers answers; /* that travel in this flow */
+    struct pairing pairing;
+    struct flow_read read;
     struct reuse reuse; /* of the requests */
 } __attribute__((aligned(64)));
 
@@ -79,3 +105,6 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
 
 /* Fills the record that introduces the flow. */
 void flow_record(const struct flow *flow, struct record_flow *record);
+
+/* Fills the record of its counts, with those of its pair that concern it; at_ns is left to the caller. */
+void flow_total_record(struct flow_table *table, const struct flow *flow, struct record_flow_total *record);

@@ -57,7 +57,8 @@ static void set_ipv4_address(uint64_t address[2], const uint8_t *bytes)
 
 static void set_traffic_class(struct frame *frame, uint8_t traffic_class)
 {
-    frame->dscp = traffic_class >> 2;
+    frame->look.dscp = traffic_class >> 2;
+    frame->look.ecn = traffic_class & 3;
     if ((traffic_class & 3) == ECN_CE)
         frame->flags |= FRAME_MARKED;
 }
@@ -159,7 +160,7 @@ static enum tally parse_udp(struct parse *parse, size_t ip_payload_bytes)
     if (udp_bytes < UDP_HEADER_BYTES || udp_bytes > ip_payload_bytes ||
         !fits(parse, (size_t)udp_bytes - UDP_HEADER_BYTES))
         return TALLY_FRAMES_BAD_LENGTH;
-    parse->frame->udp_source_port = source_port;
+    parse->frame->look.udp_source_port = source_port;
     parse->transport_bytes = (size_t)udp_bytes - UDP_HEADER_BYTES;
     return parse_bth(parse);
 }

@@ -46,6 +46,13 @@ enum frame_acknowledgement {
     FRAME_NAK,
 };
 
+/* What a flow's frames usually have in common. No padding, compared as bytes. */
+struct frame_look {
+    uint16_t udp_source_port;
+    uint8_t dscp;
+    uint8_t ecn; /* the two bits: 0 not capable, 1 and 2 capable, 3 congestion experienced */
+};
+
 struct frame {
     struct flow_key key;
     const struct opcode *opcode;
@@ -56,12 +63,11 @@ struct frame {
     uint32_t psn;
     uint32_t wire_bytes;    /* the frame as it was on the wire, without FCS */
     uint32_t payload_bytes; /* user data only */
-    uint16_t udp_source_port;
+    struct frame_look look;
     uint8_t opcode_number;
     uint8_t flags;
     uint8_t acknowledgement; /* enum frame_acknowledgement; 0 = the opcode has none */
     uint8_t syndrome;        /* AETH's first byte */
-    uint8_t dscp;
 };
 
 /*

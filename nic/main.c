@@ -206,6 +206,14 @@ static void take_windows(struct program *program)
     }
 }
 
+static void report_one_flow(struct program *program, const struct flow *flow)
+{
+    struct record_flow_total total;
+
+    flow_total_record(program->meter.flows, flow, &total);
+    report_flow(&program->report, flow, &total);
+}
+
 static void report_rest(struct program *program, bool is_complete)
 {
     meter_settle(&program->meter, UINT64_MAX, UINT64_MAX);
@@ -214,7 +222,7 @@ static void report_rest(struct program *program, bool is_complete)
         take_windows(program);
     if (!program->settings.windows && !program->settings.messages) {
         for (uint32_t number = 1; number <= flow_count(program->meter.flows); number++)
-            report_flow(&program->report, flow_at(program->meter.flows, number));
+            report_one_flow(program, flow_at(program->meter.flows, number));
     }
     report_end(&program->report, &program->counters, is_complete);
 }

@@ -11,8 +11,7 @@
 
 #include "wire/log.h"
 
-#define NAK_SEQUENCE_ERROR 0
-#define NAK_FLOWS_MAX      1024 /* flows of one pair of addresses that a NAK is matched with */
+#define CANDIDATES_MAX 1024 /* flows of one pair of addresses that an answer is matched with */
 
 int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies)
 {
@@ -21,6 +20,7 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
 
     memset(meter, 0, sizeof *meter);
     meter->tallies = tallies;
+    pairing_budget_init(&meter->pairing);
     int error = flow_table_create(&meter->flows, options->flows_max);
     if (error == 0)
         error = message_queue_create(&meter->messages, options->messages_max, tallies);
@@ -76,8 +76,7 @@ static struct flow *begin_flow(struct meter *meter, const struct frame *frame, u
     tally_add(meter->tallies, TALLY_FLOWS, 1);
     flow->first_ns = at_ns;
     flow->vantage = find_vantage(meter, &frame->key);
-    flow->dscp = frame->dscp;
-    flow->udp_source_port = frame->udp_source_port;
+    flow->look = frame->look;
     return flow;
 }
 
@@ -98,50 +97,80 @@ static void settle_flow(struct meter *meter, struct flow *flow)
 static struct flow *succeed_flow(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)
 {
     settle_flow(meter, flow);
+    pairing_end(meter->flows, flow);
     tally_add(meter->tallies, TALLY_FLOWS_RESTARTED, 1);
     return begin_flow(meter, frame, at_ns);
 }
 
-/* Remembers what a NAK asks for in each flow that lacks it: the frames that will come late for it. */
-static void note_nak(struct meter *meter, const struct frame *nak)
+static void ask_again(struct flow *flow, uint32_t psn, bool sure)
 {
-    unsigned looked_at = 0;
+    recovery_ask(&flow->recovery[FLOW_REQUESTS], psn, flow->streams[FLOW_REQUESTS].sequence.highest, sure);
+}
 
-    if ((nak->syndrome & 0x1f) != NAK_SEQUENCE_ERROR)
-        return;
-    for (struct flow *flow = NULL;
-         (flow = flow_next_reverse(meter->flows, &nak->key, flow)) != NULL && looked_at < NAK_FLOWS_MAX; looked_at++) {
+/*
+ * A NAK whose flow is not known: the only one that lacks the PSN (the loss was before us), or the only one that has it
+ * (it is behind us). Where there are several, it is kept in mind that each may be sent again.
+ */
+static void place_nak(struct meter *meter, const struct frame *nak)
+{
+    struct flow *flow = NULL, *lacking = NULL, *having = NULL;
+    unsigned lacking_count = 0, having_count = 0;
+
+    for (unsigned i = 0; i < CANDIDATES_MAX && (flow = flow_next_reverse(meter->flows, &nak->key, flow)) != NULL; i++) {
         const struct sequence *sequence = &flow->streams[FLOW_REQUESTS].sequence;
-        if (!sequence_misses(sequence, nak->psn))
+        bool lacks = sequence_misses(sequence, nak->psn);
+        if (flow->pairing.flow != 0 || flow->pairing.is_over || (!lacks && !sequence_holds(sequence, nak->psn)))
             continue;
-        flow->refused_psn = nak->psn;
-        flow->refused_highest = sequence->highest;
-        flow->has_refused = true;
+        ask_again(flow, nak->psn, false);
+        lacking_count += lacks;
+        having_count += !lacks;
+        *(lacks ? &lacking : &having) = flow;
     }
+    if (lacking_count == 1)
+        ask_again(lacking, nak->psn, true);
+    else if (lacking_count == 0 && having_count == 1)
+        ask_again(having, nak->psn, true);
+    else if (lacking_count + having_count != 0)
+        tally_add(meter->tallies, TALLY_NAKS_UNPLACED, 1);
 }
 
-static void count_answer(struct meter *meter, struct flow *flow, const struct frame *frame)
+/* What a NAK asks for will be sent again. */
+static void note_nak(struct meter *meter, const struct frame *nak, struct flow *concerned)
 {
-    switch (frame->acknowledgement) {
-    case FRAME_ACK:
-        flow->total.acks++;
-        break;
-    case FRAME_RNR_NAK:
-        flow->total.rnr_naks++;
-        break;
-    case FRAME_NAK:
-        flow->total.naks++;
-        note_nak(meter, frame);
-        break;
-    default:
-        flow->total.cnps++;
-    }
+    bool asks = nak->acknowledgement == FRAME_RNR_NAK || (nak->syndrome & 0x1f) == NAK_SEQUENCE_ERROR;
+
+    if (asks && concerned != NULL)
+        ask_again(concerned, nak->psn, true);
+    else if (asks)
+        place_nak(meter, nak);
 }
 
-static bool is_explained(const struct flow *flow, uint32_t psn)
+static void count_answer(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)
 {
-    return flow->has_refused && sequence_distance(psn, flow->refused_psn) >= 0 &&
-           sequence_distance(psn, flow->refused_highest) <= 0;
+    if (flow->pairing.is_over)
+        flow = succeed_flow(meter, flow, frame, at_ns);
+    if (flow == NULL)
+        return;
+    flow->total.last_ns = at_ns > flow->total.last_ns ? at_ns : flow->total.last_ns;
+    answer_note(&flow->answers, frame, meter->tallies);
+    struct flow *concerned = frame->acknowledgement == FRAME_ACK
+                                 ? pairing_note_ack(&meter->pairing, meter->flows, flow, frame, meter->tallies)
+                                 : pairing_other(meter->flows, flow);
+    if (frame->acknowledgement == FRAME_NAK || frame->acknowledgement == FRAME_RNR_NAK)
+        note_nak(meter, frame, concerned);
+    tally_add(meter->tallies, TALLY_ANSWERS_UNPAIRED, concerned == NULL);
+}
+
+/* Whether answers to the flow's frames were seen: whether a NAK would have been. */
+static bool hears_answers(struct meter *meter, const struct flow *flow)
+{
+    struct flow *other = NULL;
+
+    for (unsigned i = 0; i < CANDIDATES_MAX && (other = flow_next_reverse(meter->flows, &flow->key, other)) != NULL;
+         i++)
+        if (answer_count(&other->answers) != 0)
+            return true;
+    return false;
 }
 
 static bool begins_message(const struct frame *frame)
@@ -165,20 +194,64 @@ static bool is_new_connection(const struct flow *flow, const struct frame *frame
     return place == SEQUENCE_FAR || (place == SEQUENCE_REPEATED && reuse_is_new_connection(&flow->reuse, frame));
 }
 
-static void count_sequence(struct flow *flow, const struct frame *frame, struct window_frame *counted,
-                           enum sequence_place place)
+/* A READ for a part of the one before: its answer did not come whole, and is asked for again. */
+static bool is_read_again(const struct flow_read *read, const struct frame *frame)
 {
-    bool is_response = (frame->flags & FRAME_RESPONDER) != 0;
+    return sequence_distance(frame->psn, read->psn) >= 0 && frame->place - read->place < read->bytes;
+}
 
-    counted->repeated = place == SEQUENCE_REPEATED || place == SEQUENCE_FAR;
-    counted->retransmitted = counted->repeated;
-    flow->total.repeated_frames += counted->repeated;
-    if (place == SEQUENCE_LATE) {
-        flow->total.late_frames++;
-        counted->retransmitted = !is_response && is_explained(flow, frame->psn);
+/* A READ's answer comes in the other direction: there it is explained when it comes again. */
+static void note_read(struct meter *meter, struct flow *flow, const struct frame *frame, enum sequence_place place)
+{
+    struct flow *other = pairing_other(meter->flows, flow);
+
+    if (place == SEQUENCE_NEXT) {
+        flow->read = (struct flow_read){.place = frame->place, .bytes = frame->dma_bytes, .psn = frame->psn};
+        return;
     }
+    if (place == SEQUENCE_LATE && is_read_again(&flow->read, frame))
+        ask_again(flow, frame->psn, true);
+    if (other != NULL)
+        recovery_ask(&other->recovery[FLOW_RESPONSES], frame->psn, other->streams[FLOW_RESPONSES].sequence.highest,
+                     true);
+}
+
+/* A frame that is out of order, or comes after a pause: was it sent again? */
+static void judge(struct meter *meter, struct flow *flow, const struct frame *frame, enum sequence_place place,
+                  uint64_t pause_ns, struct window_frame *counted)
+{
+    unsigned stream = (frame->flags & FRAME_RESPONDER) != 0 ? FLOW_RESPONSES : FLOW_REQUESTS;
+    struct recovery_frame seen = {
+        .psn = frame->psn,
+        .highest = flow->streams[stream].sequence.highest,
+        .place = place,
+        .pause_ns = pause_ns,
+        .goes_on = !begins_message(frame),
+        .at_sender = flow->vantage == VANTAGE_TX,
+    };
+
+    if (flow->total.data_frames == 0)
+        return;
+    counted->repeated = place == SEQUENCE_REPEATED || place == SEQUENCE_FAR;
+    seen.usual_ns = (flow->data_ns - pause_ns - flow->first_ns) / flow->total.data_frames;
+    seen.answers_heard = counted->repeated && frame->psn == seen.highest && hears_answers(meter, flow);
+    if (place != SEQUENCE_NEXT && frame->opcode->kind == OPCODE_READ_REQUEST)
+        note_read(meter, flow, frame, place);
+    counted->retransmitted = recovery_judge(&flow->recovery[stream], &seen);
+    flow->total.repeated_frames += counted->repeated;
+    flow->total.late_frames += place == SEQUENCE_LATE;
     flow->total.retransmitted_frames += counted->retransmitted;
     flow->total.retransmitted_bytes += counted->retransmitted ? frame->payload_bytes : 0;
+}
+
+/* The UDP source port, the DSCP or the ECN bits are not those of the data frame before. */
+static void note_look(struct flow *flow, const struct frame *frame)
+{
+    if (flow->total.data_frames != 0) {
+        flow->codepoints |= (uint8_t)(1u << flow->look.ecn);
+        flow->source_port_changes += flow->look.udp_source_port != frame->look.udp_source_port;
+    }
+    flow->look = frame->look;
 }
 
 /* A time that does not run backwards from one data frame of the flow to the next. */
@@ -191,8 +264,19 @@ static uint64_t find_time(struct meter *meter, struct flow *flow, uint64_t at_ns
     return flow->data_ns;
 }
 
+/* The first frame of a message, seen for the first time and in order. */
+static void note_begin(struct meter *meter, struct flow *flow, const struct frame *frame)
+{
+    reuse_note(&flow->reuse, frame);
+    if (frame->opcode->kind == OPCODE_READ_REQUEST)
+        note_read(meter, flow, frame, SEQUENCE_NEXT);
+    else if (frame->opcode->kind == OPCODE_READ_RESPONSE)
+        pairing_note_ack(&meter->pairing, meter->flows, flow, frame, meter->tallies);
+}
+
 static void count_data(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t stamped_ns)
 {
+    uint64_t before_ns = flow->data_ns;
     uint64_t at_ns = find_time(meter, flow, stamped_ns);
     struct window_frame counted = {.at_ns = at_ns,
                                    .wire_bytes = frame->wire_bytes,
@@ -209,12 +293,15 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         flow->total.last_ns = at_ns;
         place = place_frame(flow, frame);
     }
+    if (memcmp(&flow->look, &frame->look, sizeof flow->look) != 0)
+        note_look(flow, frame);
     if (place == SEQUENCE_NEXT && begins_message(frame))
-        reuse_note(&flow->reuse, frame);
+        note_begin(meter, flow, frame);
+    if (place != SEQUENCE_NEXT || at_ns - before_ns >= RECOVERY_PAUSE_NS)
+        judge(meter, flow, frame, place, at_ns - before_ns, &counted);
     flow->total.data_frames++;
     flow->total.wire_bytes += frame->wire_bytes;
     flow->total.payload_bytes += frame->payload_bytes;
-    count_sequence(flow, frame, &counted, place);
     window_note(meter->windows, &flow->window, flow->number, &counted);
     flow->total.messages +=
         message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns, place);
@@ -232,7 +319,7 @@ static void count_frame(struct meter *meter, const struct frame *frame, uint32_t
         flow->total.last_ns = at_ns;
     flow->total.marked_frames += (frame->flags & FRAME_MARKED) != 0;
     if (frame->acknowledgement != 0 || frame->opcode->kind == OPCODE_CONGESTION)
-        count_answer(meter, flow, frame);
+        count_answer(meter, flow, frame, at_ns);
     else
         count_data(meter, flow, frame, at_ns);
 }
@@ -259,6 +346,7 @@ void meter_frames(struct meter *meter, const struct source_frame *frames, size_t
         times_ns[kept] = frames[i].at_ns;
         flow_expect(meter->flows, hashes[kept++]);
     }
+    pairing_budget_add(&meter->pairing, kept);
     for (size_t i = 0; i < kept; i++)
         flow_expect_frame(meter->flows, hashes[i], parsed[i].psn);
     for (size_t i = 0; i < kept; i++)

@@ -21,6 +21,7 @@ struct meter {
     struct flow_table *flows;
     struct window_ring *windows;
     struct message_queue *messages;
+    struct pairing_budget pairing;
     struct record_port ports[SOURCE_PORTS_MAX];
     size_t ports_count;
 };

@@ -141,8 +141,12 @@ static void add_totals(struct publisher *publisher)
 {
     announce(publisher);
     for (uint32_t number = 1; number <= flow_count(publisher->meter->flows); number++) {
-        struct record_flow_total total = flow_at(publisher->meter->flows, number)->total;
-        uint64_t counted = total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps + total.messages;
+        struct record_flow_total total;
+        flow_total_record(publisher->meter->flows, flow_at(publisher->meter->flows, number), &total);
+        uint64_t counted = total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps + total.messages +
+                           total.pair + total.got_acks + total.got_cnps + total.got_rnr_naks;
+        for (unsigned i = 0; i < NAK_CODES_COUNT; i++)
+            counted += total.got_naks[i];
         if (counted == publisher->told[number - 1])
             continue;
         publisher->told[number - 1] = counted;

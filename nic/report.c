@@ -222,10 +222,10 @@ void report_begin(struct report *report, const char *source)
     end_row(report);
 }
 
-void report_flow(struct report *report, const struct flow *flow)
+void report_flow(struct report *report, const struct flow *flow, const struct record_flow_total *total)
 {
     begin_row(report, TABLE_TOTAL, "flow", flow);
-    print_columns(report, TABLE_TOTAL, &flow->total);
+    print_columns(report, TABLE_TOTAL, total);
     end_row(report);
 }
 

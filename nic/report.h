@@ -23,7 +23,7 @@ struct report {
 };
 
 void report_begin(struct report *report, const char *source);
-void report_flow(struct report *report, const struct flow *flow);
+void report_flow(struct report *report, const struct flow *flow, const struct record_flow_total *total);
 void report_message(struct report *report, const struct flow *flow, const struct record_message *message);
 void report_window(struct report *report, const struct flow *flow, const struct record_window *window);
 

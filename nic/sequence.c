@@ -58,3 +58,10 @@ bool sequence_misses(const struct sequence *sequence, uint32_t psn)
         return false;
     return (sequence->seen[psn % SEQUENCE_PSNS / 64] & bit_of(psn)) == 0;
 }
+
+bool sequence_holds(const struct sequence *sequence, uint32_t psn)
+{
+    int32_t distance = sequence_distance(psn, sequence->highest);
+
+    return sequence->begun && distance <= 0 && distance > -SEQUENCE_PSNS && !sequence_misses(sequence, psn);
+}

@@ -33,5 +33,8 @@ static inline int32_t sequence_distance(uint32_t a, uint32_t b)
 /* Adds a PSN and says where it fell. SEQUENCE_FAR changes nothing. */
 enum sequence_place sequence_add(struct sequence *sequence, uint32_t psn);
 
+/* Whether the PSN is one of the last SEQUENCE_PSNS up to the highest, and has been seen. */
+bool sequence_holds(const struct sequence *sequence, uint32_t psn);
+
 /* Whether the PSN lies below the highest and has not been seen. */
 bool sequence_misses(const struct sequence *sequence, uint32_t psn);

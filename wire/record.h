@@ -22,6 +22,7 @@
 #define ADDRESS_BYTES     16
 #define IDENTITY_BYTES    16
 #define DEVICE_NAME_BYTES 16
+#define NAK_CODES_COUNT   6
 
 enum emitter_kind {
     EMITTER_NIC = 1,
@@ -182,6 +183,12 @@ struct record_window { /* header.source: the flow */
     uint16_t marked_frames; /* ECN-CE */
 };
 
+enum paired_by {
+    PAIRED_NOT = 0,
+    PAIRED_BY_ACKNOWLEDGEMENTS = 1, /* their PSNs fit no other flow */
+    PAIRED_BY_SET_UP = 2,           /* the connection was seen being made */
+    PAIRED_BY_HOST = 3,
+};
 struct record_flow_total { /* header.source: the flow */
     struct record_header header;
     uint64_t at_ns;
@@ -196,9 +203,27 @@ struct record_flow_total { /* header.source: the flow */
     uint32_t marked_frames;
     uint32_t repeated_frames;      /* PSN seen before */
     uint32_t late_frames;          /* first seen with a PSN below the highest */
-    uint32_t retransmitted_frames; /* repeated, and late ones that a NAK explains */
+    uint32_t retransmitted_frames; /* repeated, and late ones that are explained; without duplicates */
     uint64_t retransmitted_bytes;  /* payload of those */
     uint64_t last_ns;
+    uint64_t covered_psns; /* progress: data frames, each PSN once */
+    uint64_t rnr_wait_ns;  /* of got_rnr_naks, how long they told the sender to wait, together */
+    uint32_t pair; /* the other direction's flow; 0: not known (yet), and then nothing below is known that is got */
+    uint32_t source_qpn;                /* the sender's queue pair, known by the pair */
+    uint32_t got_acks;                  /* answers that concern this flow: those that travelled in the pair */
+    uint32_t got_naks[NAK_CODES_COUNT]; /* by code, the last one: all others */
+    uint32_t got_rnr_naks;
+    uint32_t got_cnps;
+    uint32_t rnr_last_ns;
+    uint32_t late_unknown_frames; /* of late_frames, those that nothing explains */
+    uint32_t duplicate_frames;    /* of repeated_frames, those doubled on the way */
+    uint32_t timeouts;            /* pauses as long as a time-out, after which frames were sent again */
+    uint32_t pauses;              /* as long, inside a message, after which it went on; what was resent is not known */
+    uint32_t source_port_changes; /* of the UDP source port */
+    uint8_t codepoints;           /* ECN: bit n set = code point n was seen on data (1 << 3: congestion experienced) */
+    uint8_t paired_by;            /* enum paired_by */
+    uint8_t dscp;                 /* of the last data frame */
+    uint8_t reserved;
 };
 
 struct record_trigger { /* header.source: the trigger's number, chosen by the asker */

@@ -43,10 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     meter_frames(&meter, burst, 2);
     meter_settle(&meter, UINT64_MAX, UINT64_MAX);
     if (flow_count(meter.flows) == 1) {
-        const struct record_flow_total *total = &flow_at(meter.flows, 1)->total;
-        if (total->data_frames + total->acks + total->naks + total->rnr_naks + total->cnps != 2)
+        struct record_flow_total total;
+        flow_total_record(meter.flows, flow_at(meter.flows, 1), &total);
+        if (total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps != 2)
             abort();
-        if (total->retransmitted_bytes > total->payload_bytes || total->messages > 2)
+        if (total.retransmitted_bytes > total.payload_bytes || total.messages > 2)
             abort();
     }
     meter_fini(&meter);

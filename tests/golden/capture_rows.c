@@ -51,6 +51,14 @@ static void print_total(const struct record_flow_total *r)
            r->naks, r->rnr_naks, r->cnps, r->marked_frames, r->repeated_frames);
     printf(",\"late_frames\":%u,\"retransmitted_frames\":%u,\"retransmitted_bytes\":%" PRIu64, r->late_frames,
            r->retransmitted_frames, r->retransmitted_bytes);
+    printf(",\"covered_psns\":%" PRIu64 ",\"late_unknown_frames\":%u,\"duplicate_frames\":%u,\"timeouts\":%u",
+           r->covered_psns, r->late_unknown_frames, r->duplicate_frames, r->timeouts);
+    printf(",\"pauses\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_qpn\":%u", r->pauses,
+           r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
+    printf(",\"got_acks\":%u,\"got_naks\":[%u,%u,%u,%u,%u,%u],\"got_rnr_naks\":%u,\"got_cnps\":%u", r->got_acks,
+           r->got_naks[0], r->got_naks[1], r->got_naks[2], r->got_naks[3], r->got_naks[4], r->got_naks[5],
+           r->got_rnr_naks, r->got_cnps);
+    printf(",\"rnr_wait_ns\":%" PRIu64 ",\"rnr_last_ns\":%u", r->rnr_wait_ns, r->rnr_last_ns);
 }
 
 static void print_trigger_end(const struct record_trigger_end *r)

@@ -12,7 +12,7 @@ import struct
 import sys
 
 Frame = collections.namedtuple(
-    "Frame", "key time order wire payload opcode psn marked syndrome address rkey length immediate sport")
+    "Frame", "key time order wire payload opcode psn ecn syndrome address rkey length immediate sport dscp")
 
 HEADERS = {  # extension headers and their sizes, by opcode within RC, UC and XRC
     "reth": {0x06, 0x0A, 0x0B, 0x0C},
@@ -130,7 +130,8 @@ def parse(time, order, link, data, original):
     immediate = int.from_bytes(fields["immediate"], "big") if fields.get("immediate") else None
     key = (source, destination, int.from_bytes(data[begin + 5:begin + 8], "big"), tunnel)
     return Frame(key, time, order, original, payload, opcode, int.from_bytes(data[begin + 9:begin + 12], "big"),
-                 traffic_class & 3 == 3, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport)
+                 traffic_class & 3, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport,
+                 traffic_class >> 2)
 
 
 def read_frames(path, resolution_ns=1):
@@ -149,33 +150,87 @@ def read_frames(path, resolution_ns=1):
 
 
 class Stream:
-    """The requests, or the READ responses, of one flow: which frame is new, late or repeated."""
+    """The requests, or the READ responses, of one flow: which frame is new, late or repeated, and why it came again."""
 
     def __init__(self):
-        self.seen, self.highest, self.new, self.repeats, self.asked = set(), None, [], [], None
+        self.seen, self.highest, self.new, self.repeats = set(), None, [], []
+        self.asked, self.likely = range(0), range(0)
+        self.count = collections.Counter()
 
     def unwrap(self, psn):
         if self.highest is None:
             return psn + (1 << 24)
         return self.highest + ((psn - self.highest + (1 << 23)) % (1 << 24) - (1 << 23))
 
-    def add(self, frame):
+    def place(self, frame):
         number = self.unwrap(frame.psn)
-        place = "repeated" if number in self.seen else "late" if self.highest and number < self.highest else "next"
-        explained = place == "late" and self.asked is not None and self.asked[0] <= number <= self.asked[1]
+        if number in self.seen:
+            return "repeated"
+        return "late" if self.highest and number < self.highest else "next"
+
+    def add(self, frame, paused, at_sender, answered):
+        """(place, whether it was sent again)"""
+        number, place = self.unwrap(frame.psn), self.place(frame)
+        resent = False
+        if place == "next":
+            self.count["pauses"] += paused and frame.opcode in MIDDLE | LAST
+        elif paused:
+            self.count["timeouts"] += 1
+            self.asked = range(number, self.highest + 1)
         if place == "repeated":
+            explained = number in self.asked or number in self.likely
+            resent = explained or number != self.highest or at_sender or not answered
+            self.count["duplicate_frames"] += not resent
+            if not explained and resent:
+                self.likely = range(number, self.highest + 1)
             self.repeats.append((number, frame.order))
         else:
+            if place == "late":
+                resent = number in self.asked
+                self.count["late_unknown_frames"] += not resent
             self.seen.add(number)
             self.new.append((number, frame))
         self.highest = number if place == "next" else self.highest
-        return place, place == "repeated" or explained
+        return place, resent
 
-    def nak(self, psn):
+    def has(self, psn):
+        """Whether the number was seen (True), is missing (False), or neither (None)."""
+        number = self.highest and self.unwrap(psn)
+        return None if not number or not self.highest - 4096 < number <= self.highest else number in self.seen
+
+    def ask(self, psn, sure=True):
         if self.highest is not None:
-            number = self.unwrap(psn)
-            if number < self.highest and number not in self.seen:
-                self.asked = (number, self.highest)
+            asked = range(self.unwrap(psn), self.highest + 1)
+            self.asked, self.likely = (asked, self.likely) if sure else (self.asked, asked)
+
+
+def find_pairs(frames):
+    """{key: key of the other direction}, and {key: all keys that it might be}. After the fact: an acknowledgement must be
+    for what its pair has sent by then; who has only one candidate left takes it from the others."""
+    sent, answers = collections.defaultdict(dict), collections.defaultdict(list)
+    for frame in frames:
+        if frame.opcode in (0x11, 0x12):
+            if frame.syndrome >> 5 == 0:
+                answers[frame.key].append((frame.order, frame.psn))
+            sent[frame.key]
+        elif frame.opcode != 0x81:
+            sent[frame.key].setdefault(frame.psn, frame.order)
+
+    def may_answer(key, other):
+        orders = sent[other]
+        return bool(orders) and all(orders.get(psn, 1 << 60) < order for order, psn in answers[key]
+                                    if order > min(orders.values()))
+    possible = {key: {other for other in sent if other[:2] == (key[1], key[0]) and other[3] == key[3] and
+                      may_answer(key, other)} for key in answers}
+    left, pairs = {key: set(others) for key, others in possible.items()}, {}
+    while found := next(((key, *others) for key, others in left.items() if len(others) == 1), None):
+        key, other = found
+        pairs[key], pairs[other] = other, key
+        for others in left.values():
+            others -= {key, other}
+        left.pop(key)
+        left.pop(other, None)
+    return pairs, possible
 
 
 def role(key, kind, whole, frames, payload, immediate, length):
@@ -230,34 +285,113 @@ def messages(key, stream):
         yield message(key, part, stream.repeats)
 
 
-def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0):
-    """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first.
-    Windows are those of a clock that is shift_ns behind the capture's."""
-    flows = collections.defaultdict(collections.Counter)
-    windows = collections.defaultdict(dict)
-    streams = collections.defaultdict(lambda: (Stream(), Stream()))
-    for frame in read_frames(path, resolution_ns):
-        total = flows[frame.key]
-        total["marked_frames"] += frame.marked
-        if frame.opcode in (0x11, 0x12):
-            kind = {0: "acks", 1: "rnr_naks", 3: "naks"}[frame.syndrome >> 5]
-            total[kind] += 1
-            if frame.syndrome & 0x7F == 0x60:
-                for key, (requests, _) in streams.items():
-                    if key[:2] == (frame.key[1], frame.key[0]) and key[3] == frame.key[3]:
-                        requests.nak(frame.psn)
-            continue
+RNR_WAITS_MS = (655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84,
+                5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52)
+NAKS = ("sequence_error", "invalid_request", "remote_access_error", "remote_operational_error", "invalid_rd_request")
+
+
+class Analysis:
+    """All of one capture, frame by frame. `address`: of the port where it was made, None in the middle of the network."""
+
+    def __init__(self, frames, address=None):
+        frames = list(frames)
+        self.flows = collections.defaultdict(collections.Counter)
+        self.streams = collections.defaultdict(lambda: (Stream(), Stream()))
+        self.pairs, self.possible = find_pairs(frames)
+        self.address, self.answered, self.first, self.before, self.reads = address, set(), {}, {}, {}
+        self.looks, self.windows = {}, []
+        for frame in frames:
+            self.first.setdefault(frame.key, frame.time)
+            self.flows[frame.key]["marked_frames"] += frame.ecn == 3
+            (self.answer if frame.opcode in ANSWERS else self.data)(frame)
+        for key, both in self.streams.items():
+            for stream in both:
+                self.flows[key].update(stream.count)
+        for key, other in self.pairs.items():
+            carried = self.flows[other]
+            self.flows[key].update({"got_" + name: carried[name] for name in ("acks", "rnr_naks", "cnps")})
+            self.flows[key].update({"got_" + name: carried["carried_" + name] for name in
+                                    ["naks_" + code for code in (*NAKS, "reserved")]})
+            self.flows[key]["rnr_wait_ns"] = carried["carried_wait_ns"]
+
+    def reverse(self, key):
+        return [other for other in list(self.streams) if other[:2] == (key[1], key[0]) and other[3] == key[3]]
+
+    def answer(self, frame):
+        total = self.flows[frame.key]
+        self.answered.add((frame.key[1], frame.key[0], frame.key[3]))
         if frame.opcode == 0x81:
             total["cnps"] += 1
-            continue
-        place, resent = streams[frame.key][frame.opcode in RESPONSES].add(frame)
+            return
+        kind, value = frame.syndrome >> 5, frame.syndrome & 31
+        total[{0: "acks", 1: "rnr_naks", 3: "naks"}[kind]] += 1
+        if kind == 1:
+            total["carried_wait_ns"] += round(RNR_WAITS_MS[value] * 10**6)
+        elif kind == 3:
+            total["carried_naks_" + (NAKS[value] if value < len(NAKS) else "reserved")] += 1
+        if kind == 1 or (kind == 3 and value == 0):
+            self.ask(frame)
+
+    def ask(self, nak):
+        """Who is told to send again: the pair; else the only flow that lacks it, else the only one that has it."""
+        if nak.key in self.pairs:
+            self.streams[self.pairs[nak.key]][0].ask(nak.psn)
+            return
+        states = {other: self.streams[other][0].has(nak.psn) for other in self.reverse(nak.key) if other not in self.pairs}
+        for state in (False, True):
+            meant = [other for other, has in states.items() if has is state]
+            if len(meant) == 1:
+                self.streams[meant[0]][0].ask(nak.psn)
+            if meant:
+                break
+        for other, has in states.items():
+            if has is not None:
+                self.streams[other][0].ask(nak.psn, False)
+
+    def is_paused(self, frame):
+        """No less than the shortest time-out, and eight times the flow's usual distance."""
+        frames = self.flows[frame.key]["data_frames"]
+        if not frames:
+            return False
+        pause, usual = frame.time - self.before[frame.key], (self.before[frame.key] - self.first[frame.key]) // frames
+        return pause >= 10**6 and pause // 8 >= usual
+
+    def read(self, frame, place):
+        """A READ request that comes again, or asks for a part of the one before: its responses come again too."""
+        number, begin, size = self.reads.get(frame.key, (0, 0, 0))
+        requests = self.streams[frame.key][0]
+        if place == "next":
+            self.reads[frame.key] = (requests.unwrap(frame.psn), frame.address, frame.length)
+            return
+        if place == "late" and requests.unwrap(frame.psn) >= number and begin <= frame.address < begin + size:
+            requests.ask(frame.psn)
+        if frame.key in self.pairs:
+            self.streams[self.pairs[frame.key]][1].ask(frame.psn)
+
+    def data(self, frame):
+        total, stream = self.flows[frame.key], self.streams[frame.key][frame.opcode in RESPONSES]
+        place, source = stream.place(frame), frame.key[0]
+        if frame.opcode == 0x0C:
+            self.read(frame, place)
+        place, resent = stream.add(frame, self.is_paused(frame), source == self.address,
+                                   (frame.key[0], frame.key[1], frame.key[3]) in self.answered)
         total["data_frames"] += 1
         total["wire_bytes"] += frame.wire
         total["payload_bytes"] += frame.payload
+        total["covered_psns"] += place != "repeated"
         total["repeated_frames"] += place == "repeated"
         total["late_frames"] += place == "late"
         total["retransmitted_frames"] += resent
         total["retransmitted_bytes"] += resent * frame.payload
+        total["codepoints"] |= 1 << frame.ecn
+        total["source_port_changes"] += self.looks.get(frame.key, frame.sport) != frame.sport
+        self.looks[frame.key], self.before[frame.key] = frame.sport, frame.time
+        self.windows.append((frame, place, resent))
+
+
+def count_windows(seen, window_ns, shift_ns):
+    windows = collections.defaultdict(dict)
+    for frame, place, resent in seen:
         index, offset = divmod(frame.time - shift_ns, window_ns)
         window = windows[frame.key, index]
         window.setdefault("first_offset_ns", offset)
@@ -265,11 +399,24 @@ def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0):
         for name, amount in (("frames", 1), ("wire_bytes", frame.wire), ("payload_bytes", frame.payload)):
             window[name] = window.get(name, 0) + amount * (place != "repeated")
         window["retransmitted_frames"] = window.get("retransmitted_frames", 0) + resent
-        window["marked_frames"] = window.get("marked_frames", 0) + frame.marked
-    ended = [(key, found) for key, both in streams.items() for stream in both for found in messages(key, stream)]
+        window["marked_frames"] = window.get("marked_frames", 0) + (frame.ecn == 3)
+    return windows
+
+
+def analyse_all(path, resolution_ns=1, address=None):
+    """What is known of each flow, with its pair; [(key, message)]"""
+    found = Analysis(read_frames(path, resolution_ns), address)
+    ended = [(key, one) for key, both in found.streams.items() for stream in both for one in messages(key, stream)]
     for key, _ in ended:
-        flows[key]["messages"] += 1
-    return flows, windows, ended
+        found.flows[key]["messages"] += 1
+    return found, ended
+
+
+def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0):
+    """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first.
+    Windows are those of a clock that is shift_ns behind the capture's."""
+    found, ended = analyse_all(path, resolution_ns)
+    return found.flows, count_windows(found.windows, window_ns, shift_ns), ended
 
 
 def text_key(key):

@@ -147,7 +147,7 @@ static int check_sums(const struct bench *bench)
     uint64_t frames = 0, payload_bytes = 0, repeated = 0;
 
     for (uint32_t number = 1; number <= flow_count(bench->meter.flows); number++) {
-        const struct record_flow_total *total = &flow_at(bench->meter.flows, number)->total;
+        const struct flow_count *total = &flow_at(bench->meter.flows, number)->total;
         frames += total->data_frames;
         payload_bytes += total->payload_bytes;
         repeated += total->repeated_frames + total->late_frames;

@@ -55,8 +55,8 @@ static void test_every_field(void **state)
     assert_int_equal(frame.key.destination_qpn, 0x123456);
     assert_int_equal(frame.psn, 0xabcdef);
     assert_int_equal(frame.opcode_number, 0x0b);
-    assert_int_equal(frame.udp_source_port, 0xc123);
-    assert_int_equal(frame.dscp, 26);
+    assert_int_equal(frame.look.udp_source_port, 0xc123);
+    assert_int_equal(frame.look.dscp, 26);
     assert_int_equal(frame.payload_bytes, 1001);
     assert_int_equal(frame.wire_bytes, 14 + 20 + 8 + 12 + 20 + 1004 + 4);
     assert_true(frame.place == 0x7f0011223344);
