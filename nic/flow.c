@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "nic/encapsulation.h"
+
 struct slot {
     uint32_t hash;
     uint32_t number; /* 0 = free */
@@ -101,7 +103,7 @@ static uint64_t hash_pair(const struct flow_table *table, const uint64_t source[
 {
     uint64_t ends = mix(hash_end(source, table->seed), hash_end(destination, ~table->seed));
 
-    return mix(ends, (uint64_t)key->tunnel << 32 | key->port);
+    return mix(ends, key->tunnel ^ key->mirror ^ (uint64_t)key->port << 45);
 }
 
 static uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
@@ -191,7 +193,7 @@ static bool is_reverse(const struct flow *flow, const struct flow_key *key)
 {
     return memcmp(flow->key.source, key->destination, sizeof key->source) == 0 &&
            memcmp(flow->key.destination, key->source, sizeof key->source) == 0 && flow->key.port == key->port &&
-           flow->key.tunnel == key->tunnel;
+           flow->key.tunnel == key->tunnel && flow->key.mirror == key->mirror;
 }
 
 struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow)
@@ -218,9 +220,9 @@ void flow_record(const struct flow *flow, struct record_flow *record)
         .vantage = flow->vantage,
         .dscp = flow->look.dscp,
         .port = flow->key.port,
-        .tunnel = flow->key.tunnel,
         .first_ns = flow->first_ns,
     };
+    encapsulation_describe(&flow->key, record);
     memcpy(record->source, flow->key.source, ADDRESS_BYTES);
     memcpy(record->destination, flow->key.destination, ADDRESS_BYTES);
 }

@@ -1,67 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ethernet, VLAN, IPv4, IPv6 or GRH, UDP, BTH and its extension headers. Sources: IEEE 802.1Q, RFC 791, RFC 8200,
- * InfiniBand Architecture Specification volume 1 (chapter 9) and its annexes A16 (RoCE) and A17 (RoCEv2).
- * Invariant: every byte is read through the cursor; what lies beyond the captured bytes is never needed to count.
+ * BTH and its extension headers, and a short way to them for the frames that nearly all are; encapsulation.c knows the
+ * long one. Sources: InfiniBand Architecture Specification volume 1 (chapter 9) and its annexes A16 (RoCE) and A17
+ * (RoCEv2). Invariant: every byte is read through the cursor; what lies beyond the captured bytes is never needed to
+ * count; a frame that the short way takes gets from the long one the same answer.
  */
 #include "nic/frame.h"
 
 #include <string.h>
 
+#include "nic/encapsulation.h"
+#include "nic/icrc.h"
 #include "wire/cursor.h"
 
-#define ETHERTYPE_IPV4     0x0800
-#define ETHERTYPE_IPV6     0x86dd
-#define ETHERTYPE_ROCE_V1  0x8915
-#define PROTOCOL_UDP       17
-#define GRH_NEXT_BTH       0x1b
-#define ROCE_UDP_PORT      4791
-#define UDP_HEADER_BYTES   8
+#define ETHERNET_BYTES     14
+#define VLAN_BYTES         4
+#define IPV4_BYTES         20
+#define IPV6_BYTES         40
+#define UDP_BYTES          8
 #define BTH_BYTES          12
 #define ICRC_BYTES         4
-#define VLAN_TAGS_MAX      4
-#define IPV6_HEADERS_MAX   8
+#define ROCE_UDP_PORT      4791
+#define PROTOCOL_UDP       17
 #define ECN_CE             3
+#define BTH_FECN           0x80
+#define ATOMIC_WRITE_BYTES 8
 #define ACKNOWLEDGED_KINDS ((1u << OPCODE_ACKNOWLEDGE) | (1u << OPCODE_READ_RESPONSE))
 #define PAYLOAD_KINDS                                                                                                  \
     ((1u << OPCODE_SEND) | (1u << OPCODE_WRITE) | (1u << OPCODE_READ_RESPONSE) | (1u << OPCODE_ATOMIC_WRITE))
 
-struct parse {
-    struct cursor in;
-    struct frame *frame;
-    const uint8_t *start;
-    size_t captured_bytes;
-    size_t original_bytes;
-    size_t network_bytes;   /* up to the end of what the outermost IP header counts */
-    size_t transport_bytes; /* UDP's or BTH's, up to and with the ICRC, by the header before it */
+/* What the network layer leaves. */
+struct transport {
+    const uint8_t *bth;
+    struct cursor in; /* behind the BTH */
+    size_t bytes;     /* from the BTH up to and with the ICRC, by the headers before it */
+    enum tally ended; /* the verdict when the bytes end too early */
 };
-
-/* The bytes ended too early: by the snap length, or the frame itself is too short for what it claims to be. */
-static enum tally ended(const struct parse *parse, enum tally otherwise)
-{
-    return parse->captured_bytes < parse->original_bytes ? TALLY_FRAMES_CUT : otherwise;
-}
-
-static bool fits(const struct parse *parse, size_t length_bytes)
-{
-    return (size_t)(parse->in.at - parse->start) + length_bytes <= parse->original_bytes;
-}
-
-static void set_ipv4_address(uint64_t address[2], const uint8_t *bytes)
-{
-    uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff};
-
-    memcpy(mapped + 12, bytes, 4);
-    memcpy(address, mapped, sizeof mapped);
-}
-
-static void set_traffic_class(struct frame *frame, uint8_t traffic_class)
-{
-    frame->look.dscp = traffic_class >> 2;
-    frame->look.ecn = traffic_class & 3;
-    if ((traffic_class & 3) == ECN_CE)
-        frame->flags |= FRAME_MARKED;
-}
 
 static void read_extension(struct frame *frame, enum opcode_extension extension, struct cursor *in)
 {
@@ -85,49 +59,45 @@ static void read_extension(struct frame *frame, enum opcode_extension extension,
     }
 }
 
-static enum tally read_acknowledgement(struct parse *parse)
+static enum tally read_acknowledgement(struct frame *frame, const struct transport *transport)
 {
     static const uint8_t kinds[4] = {FRAME_ACK, FRAME_RNR_NAK, 0, FRAME_NAK};
-    struct frame *frame = parse->frame;
 
-    if ((1u << frame->opcode->kind & ACKNOWLEDGED_KINDS) == 0)
-        return TALLY_FRAMES_ROCE;
     frame->flags |= FRAME_RESPONDER;
     if (frame->opcode->kind == OPCODE_READ_RESPONSE)
         return TALLY_FRAMES_ROCE;
-    if (parse->in.failed)
-        return ended(parse, TALLY_FRAMES_BAD_LENGTH);
+    if (transport->in.failed)
+        return transport->ended;
     frame->acknowledgement = kinds[frame->syndrome >> 5 & 3];
     return frame->acknowledgement == 0 || frame->syndrome >> 7 != 0 ? TALLY_FRAMES_UNKNOWN_SYNDROME : TALLY_FRAMES_ROCE;
 }
 
-static enum tally read_payload(struct parse *parse, unsigned pad_bytes)
+/* Pad makes the payload whole 4-byte words; the frames of a message but its last are full, hence without pad. */
+static enum tally read_payload(struct frame *frame, size_t transport_bytes, unsigned pad_bytes)
 {
-    struct frame *frame = parse->frame;
     const struct opcode *opcode = frame->opcode;
-    size_t around = BTH_BYTES + opcode->extension_bytes + pad_bytes + ICRC_BYTES;
+    size_t headers_bytes = BTH_BYTES + opcode->extension_bytes + ICRC_BYTES;
     bool goes_on = opcode->position == OPCODE_FIRST || opcode->position == OPCODE_MIDDLE;
 
-    if (parse->transport_bytes < around)
+    if (transport_bytes < headers_bytes + pad_bytes || transport_bytes % 4 != 0)
         return TALLY_FRAMES_BAD_LENGTH;
-    frame->payload_bytes = (uint32_t)(parse->transport_bytes - around);
+    size_t payload_bytes = transport_bytes - headers_bytes - pad_bytes;
+    frame->payload_bytes = (uint32_t)payload_bytes;
+    if (goes_on)
+        return payload_bytes == 0 || pad_bytes != 0 ? TALLY_FRAMES_BAD_LENGTH : TALLY_FRAMES_ROCE;
     if (opcode->kind == OPCODE_CONGESTION)
         frame->payload_bytes = 0; /* its 16 bytes are reserved, not user data */
-    if ((1u << opcode->kind & PAYLOAD_KINDS) == 0 && frame->payload_bytes != 0)
+    else if ((1u << opcode->kind & PAYLOAD_KINDS) == 0 && payload_bytes + pad_bytes != 0)
         return TALLY_FRAMES_BAD_LENGTH;
-    return goes_on && frame->payload_bytes == 0 ? TALLY_FRAMES_BAD_LENGTH : TALLY_FRAMES_ROCE;
+    else if (opcode->kind == OPCODE_ATOMIC_WRITE && payload_bytes != ATOMIC_WRITE_BYTES)
+        return TALLY_FRAMES_BAD_LENGTH;
+    return TALLY_FRAMES_ROCE;
 }
 
-/* From the BTH on; transport_bytes counts from here. */
-static enum tally parse_bth(struct parse *parse)
+static enum tally read_transport(struct frame *frame, struct transport *transport)
 {
-    struct frame *frame = parse->frame;
+    const uint8_t *bth = transport->bth;
 
-    if (parse->transport_bytes < BTH_BYTES + ICRC_BYTES)
-        return TALLY_FRAMES_BAD_LENGTH;
-    const uint8_t *bth = cursor_take(&parse->in, BTH_BYTES);
-    if (bth == NULL)
-        return ended(parse, TALLY_FRAMES_BAD_LENGTH);
     frame->opcode_number = bth[0];
     frame->opcode = opcode_find(bth[0]);
     frame->key.destination_qpn = (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
@@ -136,172 +106,154 @@ static enum tally parse_bth(struct parse *parse)
         return TALLY_FRAMES_UNKNOWN_OPCODE;
     if ((bth[1] & 0x0f) != 0)
         return TALLY_FRAMES_BAD_VERSION;
-    enum tally verdict = read_payload(parse, bth[1] >> 4 & 3);
+    enum tally verdict = read_payload(frame, transport->bytes, bth[1] >> 4 & 3);
     if (verdict != TALLY_FRAMES_ROCE)
         return verdict;
     for (unsigned i = 0, left = frame->opcode->extensions; left != 0; i++, left >>= 1) {
         if ((left & 1) != 0)
-            read_extension(frame, (enum opcode_extension)(1u << i), &parse->in);
+            read_extension(frame, (enum opcode_extension)(1u << i), &transport->in);
     }
-    return read_acknowledgement(parse);
+    return (1u << frame->opcode->kind & ACKNOWLEDGED_KINDS) == 0 ? TALLY_FRAMES_ROCE
+                                                                 : read_acknowledgement(frame, transport);
 }
 
-static enum tally parse_udp(struct parse *parse, size_t ip_payload_bytes)
-{
-    uint16_t source_port = cursor_be16(&parse->in);
-    uint16_t destination_port = cursor_be16(&parse->in);
-    uint16_t udp_bytes = cursor_be16(&parse->in);
+/* ---- the short way: Ethernet, at most one VLAN tag, IPv4 or IPv6 with nothing special, UDP ---- */
 
-    cursor_skip(&parse->in, 2);
-    if (parse->in.failed)
-        return ended(parse, TALLY_FRAMES_NOT_ROCE);
-    if (destination_port != ROCE_UDP_PORT)
-        return TALLY_FRAMES_NOT_ROCE;
-    if (udp_bytes < UDP_HEADER_BYTES || udp_bytes > ip_payload_bytes ||
-        !fits(parse, (size_t)udp_bytes - UDP_HEADER_BYTES))
+static unsigned be16(const uint8_t *bytes)
+{
+    return (unsigned)bytes[0] << 8 | bytes[1];
+}
+
+static void set_plain(struct frame *frame, unsigned vlan, unsigned traffic_class, const uint8_t *udp)
+{
+    frame->key.tunnel = vlan;
+    frame->key.mirror = 0;
+    frame->place = 0;
+    frame->remote_key = 0;
+    frame->dma_bytes = 0;
+    frame->immediate = 0;
+    frame->look.udp_source_port = (uint16_t)be16(udp);
+    frame->look.dscp = (uint8_t)(traffic_class >> 2);
+    frame->look.ecn = (uint8_t)(traffic_class & 3);
+    frame->flags = (traffic_class & 3) == ECN_CE ? FRAME_MARKED : 0;
+    frame->acknowledgement = 0;
+    frame->syndrome = 0;
+}
+
+/* The bytes from the IP header on, by that header, with *transport filled; 0 when the frame is none of these or its
+ * lengths do not agree: the long way says what it is. */
+static inline size_t take_plain_v4(struct frame *frame, struct transport *transport, unsigned vlan)
+{
+    const uint8_t *ip = cursor_take(&transport->in, IPV4_BYTES + UDP_BYTES + BTH_BYTES);
+
+    if (ip == NULL || ip[0] != 0x45 || ip[9] != PROTOCOL_UDP || (be16(ip + 6) & 0x3fff) != 0)
+        return 0;
+    const uint8_t *udp = ip + IPV4_BYTES;
+    size_t ip_bytes = be16(ip + 2), udp_bytes = be16(udp + 4);
+    if (be16(udp + 2) != ROCE_UDP_PORT || udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES ||
+        udp_bytes + IPV4_BYTES > ip_bytes)
+        return 0;
+    uint8_t mapped[2][16] = {{[10] = 0xff, [11] = 0xff}, {[10] = 0xff, [11] = 0xff}};
+    memcpy(mapped[0] + 12, ip + 12, 4);
+    memcpy(mapped[1] + 12, ip + 16, 4);
+    memcpy(frame->key.source, mapped[0], 16);
+    memcpy(frame->key.destination, mapped[1], 16);
+    set_plain(frame, vlan, ip[1], udp);
+    transport->bth = udp + UDP_BYTES;
+    transport->bytes = udp_bytes - UDP_BYTES;
+    return ip_bytes;
+}
+
+static inline size_t take_plain_v6(struct frame *frame, struct transport *transport, unsigned vlan)
+{
+    const uint8_t *ip = cursor_take(&transport->in, IPV6_BYTES + UDP_BYTES + BTH_BYTES);
+
+    if (ip == NULL || ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP)
+        return 0;
+    const uint8_t *udp = ip + IPV6_BYTES;
+    size_t ip_bytes = be16(ip + 4), udp_bytes = be16(udp + 4);
+    if (be16(udp + 2) != ROCE_UDP_PORT || udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes > ip_bytes)
+        return 0;
+    memcpy(frame->key.source, ip + 8, 16);
+    memcpy(frame->key.destination, ip + 24, 16);
+    set_plain(frame, vlan, (ip[0] << 4 | ip[1] >> 4) & 0xffu, udp);
+    transport->bth = udp + UDP_BYTES;
+    transport->bytes = udp_bytes - UDP_BYTES;
+    return IPV6_BYTES + ip_bytes;
+}
+
+static inline bool take_plain(struct frame *frame, struct transport *transport, const void *bytes,
+                              size_t captured_bytes, size_t original_bytes)
+{
+    size_t plain_bytes = ETHERNET_BYTES;
+    size_t network_bytes = 0;
+    unsigned vlan = 0;
+
+    cursor_init(&transport->in, bytes, captured_bytes);
+    const uint8_t *ethernet = cursor_take(&transport->in, ETHERNET_BYTES);
+    if (ethernet == NULL)
+        return false;
+    unsigned ethertype = be16(ethernet + 12);
+    if (ethertype == 0x8100) {
+        const uint8_t *tag = cursor_take(&transport->in, VLAN_BYTES);
+        if (tag == NULL)
+            return false;
+        vlan = be16(tag) & 0xfff;
+        ethertype = be16(tag + 2);
+        plain_bytes += VLAN_BYTES;
+    }
+    if (ethertype == 0x0800)
+        network_bytes = take_plain_v4(frame, transport, vlan);
+    else if (ethertype == 0x86dd)
+        network_bytes = take_plain_v6(frame, transport, vlan);
+    plain_bytes += network_bytes;
+    if (network_bytes == 0 || plain_bytes > original_bytes || captured_bytes > original_bytes)
+        return false;
+    frame->wire_bytes = (uint32_t)(original_bytes == FRAME_BYTES_UNKNOWN ? plain_bytes : original_bytes);
+    transport->ended = captured_bytes < original_bytes ? TALLY_FRAMES_CUT : TALLY_FRAMES_BAD_LENGTH;
+    return true;
+}
+
+/* ---- the long way ---- */
+
+static enum tally parse_any(struct frame *frame, struct encapsulation *walk, enum frame_layer layer, const void *bytes,
+                            size_t captured_bytes, size_t original_bytes)
+{
+    enum tally verdict = encapsulation_walk(walk, frame, layer, bytes, captured_bytes, original_bytes);
+
+    if (verdict != TALLY_FRAMES_ROCE)
+        return verdict;
+    struct transport transport = {.in = walk->in, .bytes = walk->transport_bytes};
+    if (transport.bytes < BTH_BYTES + ICRC_BYTES)
         return TALLY_FRAMES_BAD_LENGTH;
-    parse->frame->look.udp_source_port = source_port;
-    parse->transport_bytes = (size_t)udp_bytes - UDP_HEADER_BYTES;
-    return parse_bth(parse);
-}
-
-static enum tally parse_ipv4(struct parse *parse)
-{
-    const uint8_t *ip = cursor_take(&parse->in, 20);
-
-    if (ip == NULL)
-        return ended(parse, TALLY_FRAMES_NOT_ROCE);
-    size_t header_bytes = (size_t)(ip[0] & 0x0f) * 4;
-    size_t total_bytes = (size_t)ip[2] << 8 | ip[3];
-    parse->network_bytes = (size_t)(ip - parse->start) + total_bytes;
-    if (ip[0] >> 4 != 4 || header_bytes < 20 || total_bytes < header_bytes || ip[9] != PROTOCOL_UDP)
-        return TALLY_FRAMES_NOT_ROCE;
-    if ((ip[6] & 0x3f) != 0 || ip[7] != 0)
-        return TALLY_FRAMES_FRAGMENT;
-    if (!cursor_skip(&parse->in, header_bytes - 20))
-        return ended(parse, TALLY_FRAMES_NOT_ROCE);
-    set_traffic_class(parse->frame, ip[1]);
-    set_ipv4_address(parse->frame->key.source, ip + 12);
-    set_ipv4_address(parse->frame->key.destination, ip + 16);
-    return parse_udp(parse, total_bytes - header_bytes);
-}
-
-/* Walks the extension headers up to UDP; *left_bytes is what the IP header says is left behind them. */
-static enum tally skip_ipv6_headers(struct parse *parse, uint8_t next, size_t *left_bytes)
-{
-    for (unsigned i = 0; next != PROTOCOL_UDP; i++) {
-        bool is_fragment = next == 44;
-        if (i == IPV6_HEADERS_MAX || (next != 0 && next != 43 && next != 60 && !is_fragment))
-            return TALLY_FRAMES_NOT_ROCE;
-        const uint8_t *header = cursor_take(&parse->in, 8);
-        if (header == NULL)
-            return ended(parse, TALLY_FRAMES_NOT_ROCE);
-        if (is_fragment && ((header[2] << 8 | header[3]) & 0xfff9) != 0)
-            return TALLY_FRAMES_FRAGMENT;
-        size_t more_bytes = is_fragment ? 0 : (size_t)header[1] * 8;
-        if (!cursor_skip(&parse->in, more_bytes))
-            return ended(parse, TALLY_FRAMES_NOT_ROCE);
-        if (*left_bytes < 8 + more_bytes)
-            return TALLY_FRAMES_NOT_ROCE;
-        *left_bytes -= 8 + more_bytes;
-        next = header[0];
+    transport.ended = encapsulation_ended(walk, TALLY_FRAMES_BAD_LENGTH);
+    transport.bth = cursor_take(&transport.in, BTH_BYTES);
+    if (transport.bth == NULL)
+        return transport.ended;
+    if (walk->network_kind == ENCAPSULATION_LRH && (transport.bth[4] & BTH_FECN) != 0) {
+        frame->flags |= FRAME_MARKED;
+        frame->look.ecn = ECN_CE;
     }
-    return TALLY_FRAMES_ROCE;
-}
-
-/* IPv6's header, which is also the GRH of RoCE v1. */
-static enum tally parse_ipv6(struct parse *parse, bool is_grh)
-{
-    const uint8_t *ip = cursor_take(&parse->in, 40);
-
-    if (ip == NULL)
-        return ended(parse, TALLY_FRAMES_NOT_ROCE);
-    size_t payload_bytes = (size_t)ip[4] << 8 | ip[5];
-    parse->network_bytes = (size_t)(ip + 40 - parse->start) + payload_bytes;
-    if (ip[0] >> 4 != 6)
-        return TALLY_FRAMES_NOT_ROCE;
-    set_traffic_class(parse->frame, (uint8_t)(ip[0] << 4 | ip[1] >> 4));
-    memcpy(parse->frame->key.source, ip + 8, 16);
-    memcpy(parse->frame->key.destination, ip + 24, 16);
-    if (!is_grh) {
-        enum tally verdict = skip_ipv6_headers(parse, ip[6], &payload_bytes);
-        return verdict == TALLY_FRAMES_ROCE ? parse_udp(parse, payload_bytes) : verdict;
-    }
-    if (ip[6] != GRH_NEXT_BTH)
-        return TALLY_FRAMES_NOT_ROCE;
-    if (!fits(parse, payload_bytes))
-        return TALLY_FRAMES_BAD_LENGTH;
-    parse->transport_bytes = payload_bytes;
-    return parse_bth(parse);
-}
-
-static bool is_vlan(uint16_t ethertype)
-{
-    return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
-}
-
-static enum tally parse_network(struct parse *parse, uint16_t ethertype)
-{
-    for (unsigned i = 0; i < VLAN_TAGS_MAX && is_vlan(ethertype); i++) {
-        uint32_t vlan = cursor_be16(&parse->in) & 0xfff;
-        if (i < 2)
-            parse->frame->key.tunnel |= vlan << (12 * i);
-        ethertype = cursor_be16(&parse->in);
-    }
-    if (parse->in.failed)
-        return ended(parse, TALLY_FRAMES_NOT_ROCE);
-    switch (ethertype) {
-    case ETHERTYPE_IPV4:
-        return parse_ipv4(parse);
-    case ETHERTYPE_IPV6:
-        return parse_ipv6(parse, false);
-    case ETHERTYPE_ROCE_V1:
-        return parse_ipv6(parse, true);
-    default:
-        return TALLY_FRAMES_NOT_ROCE;
-    }
-}
-
-static uint16_t read_ethertype(struct cursor *in, enum frame_layer layer)
-{
-    uint16_t ethertype = 0;
-
-    switch (layer) {
-    case FRAME_LAYER_ETHERNET:
-        cursor_skip(in, 12);
-        return cursor_be16(in);
-    case FRAME_LAYER_SLL:
-        cursor_skip(in, 14);
-        return cursor_be16(in);
-    case FRAME_LAYER_SLL2:
-        ethertype = cursor_be16(in);
-        cursor_skip(in, 18);
-        return ethertype;
-    case FRAME_LAYER_RAW_IP:
-        if (cursor_left(in) == 0)
-            in->failed = true;
-        else
-            ethertype = in->at[0] >> 4 == 6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
-    }
-    return ethertype;
+    verdict = read_transport(frame, &transport);
+    return verdict == TALLY_FRAMES_ROCE && walk->is_fragment ? TALLY_FRAMES_FIRST_FRAGMENT : verdict;
 }
 
 enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *bytes, size_t captured_bytes,
                        size_t original_bytes)
 {
-    struct parse parse = {.frame = frame,
-                          .start = bytes,
-                          .captured_bytes = captured_bytes,
-                          .original_bytes = original_bytes < captured_bytes ? captured_bytes : original_bytes};
+    struct encapsulation walk;
+    struct transport transport;
 
-    memset(frame, 0, sizeof *frame);
-    frame->wire_bytes = (uint32_t)parse.original_bytes;
-    cursor_init(&parse.in, bytes, captured_bytes);
-    uint16_t ethertype = read_ethertype(&parse.in, layer);
-    if (parse.in.failed)
-        return ended(&parse, TALLY_FRAMES_NOT_ROCE);
-    enum tally verdict = parse_network(&parse, ethertype);
-    if (original_bytes == FRAME_BYTES_UNKNOWN)
-        frame->wire_bytes = (uint32_t)parse.network_bytes;
-    return verdict;
+    if (layer == FRAME_LAYER_ETHERNET && take_plain(frame, &transport, bytes, captured_bytes, original_bytes))
+        return read_transport(frame, &transport);
+    return parse_any(frame, &walk, layer, bytes, captured_bytes, original_bytes);
+}
+
+enum tally frame_parse_verified(struct frame *frame, const struct icrc *icrc, enum frame_layer layer, const void *bytes,
+                                size_t captured_bytes, size_t original_bytes)
+{
+    struct encapsulation walk;
+    enum tally verdict = parse_any(frame, &walk, layer, bytes, captured_bytes, original_bytes);
+
+    return verdict == TALLY_FRAMES_ROCE ? icrc_check(icrc, &walk) : verdict;
 }

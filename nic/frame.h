@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,16 +22,22 @@ enum frame_layer {
     FRAME_LAYER_RAW_IP,
     FRAME_LAYER_SLL,
     FRAME_LAYER_SLL2,
+    FRAME_LAYER_ERF,        /* of its records those of InfiniBand */
+    FRAME_LAYER_INFINIBAND, /* begins with the LRH */
+    FRAME_LAYER_OTHER,      /* not read: TALLY_FRAMES_LINK_TYPE */
 };
 
-/* Which flow a frame belongs to. Addresses are 16 bytes in wire order; no padding, compared as bytes. */
+/*
+ * Which flow a frame belongs to. Addresses are 16 bytes in wire order: a GID, an IPv4 address mapped into IPv6, or, on
+ * InfiniBand without a GRH, a LID in the last two bytes. No padding, compared as bytes.
+ */
 struct flow_key {
     uint64_t source[2];
     uint64_t destination[2];
+    uint64_t tunnel; /* the VLANs and the tunnel, as encapsulation.c packs them; 0 = none */
+    uint64_t mirror; /* the ERSPAN header around it, likewise; 0 = none */
     uint32_t destination_qpn;
-    uint32_t tunnel; /* outer VLAN id, second VLAN id << 12; 0 = none */
-    uint32_t port;   /* set by the caller */
-    uint32_t reserved;
+    uint32_t port; /* set by the caller */
 };
 
 enum frame_flag {
@@ -71,8 +78,22 @@ struct frame {
 };
 
 /*
- * TALLY_FRAMES_ROCE with *frame set (all but key.port), or the counter that says why the frame is left out; *frame is
- * then undefined. `captured_bytes` are there, `original_bytes` were on the wire or are FRAME_BYTES_UNKNOWN.
+ * TALLY_FRAMES_ROCE, or TALLY_FRAMES_FIRST_FRAGMENT, with *frame set (all but key.port); else the counter that says why
+ * the frame is left out, and *frame is undefined: frame_is_kept tells. `captured_bytes` are there, `original_bytes`
+ * were on the wire or are FRAME_BYTES_UNKNOWN.
+ *
+ * A first fragment's payload is that of its whole datagram, whose length UDP's header says; its wire bytes are its own.
+ * A mirrored frame's wire bytes are those of the frame inside.
  */
 enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *bytes, size_t captured_bytes,
                        size_t original_bytes);
+
+/* The same, and with the ICRC verified: TALLY_FRAMES_BAD_ICRC is left out, TALLY_FRAMES_ICRC_UNVERIFIED is kept. */
+struct icrc;
+enum tally frame_parse_verified(struct frame *frame, const struct icrc *icrc, enum frame_layer layer, const void *bytes,
+                                size_t captured_bytes, size_t original_bytes);
+
+static inline bool frame_is_kept(enum tally verdict)
+{
+    return verdict <= TALLY_FRAMES_ICRC_UNVERIFIED;
+}

@@ -339,7 +339,7 @@ void meter_frames(struct meter *meter, const struct source_frame *frames, size_t
         enum tally verdict =
             frame_parse(frame, frames[i].layer, frames[i].bytes, frames[i].captured_bytes, frames[i].original_bytes);
         tally_add(meter->tallies, verdict, 1);
-        if (verdict != TALLY_FRAMES_ROCE)
+        if (!frame_is_kept(verdict))
             continue;
         frame->key.port = frames[i].port;
         hashes[kept] = flow_hash(meter->flows, &frame->key);

@@ -20,6 +20,7 @@ enum type {
     TYPE_VANTAGE,
     TYPE_ROLE,
     TYPE_FLAGS,
+    TYPE_TUNNEL, /* of a whole record_flow */
 };
 
 struct column {
@@ -88,6 +89,36 @@ static void format_address(const uint8_t *address, char text[INET6_ADDRSTRLEN])
         inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
+/* "erspan2:10.0.0.9/5 vxlan:5001 vlan:10.11", what there is of it: the mirror, the tunnel, the frame's own VLANs. */
+static void print_tunnel(FILE *to, const struct record_flow *flow)
+{
+    static const char *const kinds[] = {
+        [TUNNEL_VXLAN] = "vxlan", [TUNNEL_GRE] = "gre", [TUNNEL_GRE_KEY] = "gre", [TUNNEL_MPLS] = "mpls"};
+    const char *separator = "";
+    unsigned mirror = flow->mirror_kind & ~(unsigned)MIRROR_V6, address = flow->mirror_address;
+
+    if (mirror != 0) {
+        fprintf(to, "erspan%u:", mirror);
+        if ((flow->mirror_kind & MIRROR_V6) != 0)
+            fprintf(to, "v6-%08x", address);
+        else
+            fprintf(to, "%u.%u.%u.%u", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff, address & 0xff);
+        if (mirror != MIRROR_ERSPAN1)
+            fprintf(to, "/%u", flow->mirror_session);
+        separator = " ";
+    }
+    if (flow->tunnel_kind != TUNNEL_NONE) {
+        fprintf(to, "%s%s", separator, name_of(kinds, sizeof kinds / sizeof kinds[0], flow->tunnel_kind));
+        if (flow->tunnel_kind != TUNNEL_GRE)
+            fprintf(to, ":%u", flow->tunnel);
+        separator = " ";
+    }
+    if (flow->vlans != 0)
+        fprintf(to, "%svlan:%u", separator, flow->vlans & 0xfff);
+    if (flow->vlans >> 12 != 0)
+        fprintf(to, ".%u", flow->vlans >> 12);
+}
+
 static void print_string(FILE *to, const char *text)
 {
     fputc('"', to);
@@ -135,6 +166,11 @@ static void print_json(FILE *to, const struct column *column, const uint8_t *at)
         break;
     case TYPE_FLAGS:
         print_flags(to, read_number(column, at));
+        break;
+    case TYPE_TUNNEL:
+        fputc('"', to);
+        print_tunnel(to, (const struct record_flow *)at);
+        fputc('"', to);
         break;
     default:
         fprintf(to, "%llu", (unsigned long long)read_number(column, at));

@@ -16,7 +16,7 @@ static_assert(sizeof(struct record_clock_sample) == 48, "clock sample");
 static_assert(sizeof(struct record_counter) == 64, "counter");
 static_assert(sizeof(struct record_loss) == 40, "loss");
 static_assert(sizeof(struct record_port) == 64, "port");
-static_assert(sizeof(struct record_flow) == 72, "flow");
+static_assert(sizeof(struct record_flow) == 88, "flow");
 static_assert(sizeof(struct record_message) == 40, "message");
 static_assert(sizeof(struct record_window) == 40, "window");
 static_assert(sizeof(struct record_flow_total) == 184, "flow total");

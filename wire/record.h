@@ -140,8 +140,30 @@ struct record_flow {
     uint8_t vantage;
     uint8_t dscp;
     uint32_t port;
-    uint32_t tunnel; /* VLAN or VNI; 0 = none */
+    uint32_t vlans; /* ids of the innermost Ethernet header's first two tags: first | second << 12; 0 = none */
     uint64_t first_ns;
+    uint32_t tunnel;         /* the tunnel's id: VNI, GRE key, bottom MPLS label */
+    uint32_t mirror_address; /* who mirrored it: an IPv4 address, or 32 bits made of an IPv6 address */
+    uint16_t mirror_session;
+    uint8_t tunnel_kind;
+    uint8_t mirror_kind;
+    uint32_t reserved;
+};
+
+enum tunnel_kind {
+    TUNNEL_NONE = 0,
+    TUNNEL_VXLAN = 1,
+    TUNNEL_GRE = 2, /* without a key */
+    TUNNEL_GRE_KEY = 3,
+    TUNNEL_MPLS = 4,
+};
+
+enum mirror_kind {
+    MIRROR_NONE = 0,
+    MIRROR_ERSPAN1 = 1, /* has no session */
+    MIRROR_ERSPAN2 = 2,
+    MIRROR_ERSPAN3 = 3,
+    MIRROR_V6 = 4, /* a flag beside these: the address is made of an IPv6 address */
 };
 
 enum message_role {

@@ -21,7 +21,8 @@ static void print_flow(const struct record_flow *r)
 {
     printf("{\"row\":\"flow\",\"flow\":%u,\"generation\":%u,\"destination_qpn\":%u,\"vantage\":%u,\"port\":%u", r->flow,
            r->generation, r->destination_qpn, r->vantage, r->port);
-    printf(",\"tunnel\":%u,\"first_ns\":%" PRIu64, r->tunnel, r->first_ns);
+    printf(",\"vlans\":%u,\"tunnel\":%u,\"tunnel_kind\":%u,\"first_ns\":%" PRIu64, r->vlans, r->tunnel, r->tunnel_kind,
+           r->first_ns);
     print_address("source", r->source);
     print_address("destination", r->destination);
 }

@@ -42,7 +42,7 @@ def read_rows(program, path):
 
 def key_of(flow):
     return (flow["source"].replace("::ffff:", ""), flow["destination"].replace("::ffff:", ""), flow["destination_qpn"],
-            flow["tunnel"])
+            f"vlan:{flow['vlans']}" if flow["vlans"] else "")
 
 
 def compare_totals(key, ours, theirs):

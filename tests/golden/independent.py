@@ -6,144 +6,47 @@ Written from the InfiniBand and pcap specifications and from what doc/man/qpscop
 everything is read into memory, packet numbers are unwrapped, and messages are cut afterwards from the frames in the order
 of their numbers. It is slow, simple, and what qpscope-nic is compared with."""
 import collections
-import ipaddress
 import json
 import struct
 import sys
 
-Frame = collections.namedtuple(
-    "Frame", "key time order wire payload opcode psn ecn syndrome address rkey length immediate sport dscp")
+import dissect
+from dissect import read_pcap  # for those who replay a file
 
-HEADERS = {  # extension headers and their sizes, by opcode within RC, UC and XRC
-    "reth": {0x06, 0x0A, 0x0B, 0x0C},
-    "aeth": {0x0D, 0x0F, 0x10, 0x11, 0x12},
-    "atomic": {0x13, 0x14},
-    "atomicack": {0x12},
-    "immediate": {0x03, 0x05, 0x09, 0x0B},
-    "invalidate": {0x16, 0x17},
-}
-SIZES = {"reth": 16, "aeth": 4, "atomic": 28, "atomicack": 8, "immediate": 4, "invalidate": 4}
+Frame = collections.namedtuple(
+    "Frame", "key time order wire payload opcode psn ecn syndrome address rkey length immediate sport dscp number")
+
 FIRST, MIDDLE = {0x00, 0x06, 0x0D}, {0x01, 0x07, 0x0E}
 LAST = {0x02, 0x03, 0x08, 0x09, 0x0F, 0x16}
 ANSWERS = {0x11, 0x12, 0x81}
 RESPONSES = {0x0D, 0x0E, 0x0F, 0x10}
 WRITES = {0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B}
-KNOWN = (set(range(0x18)) - {0x15})
+DATAGRAM = {0x40, 0x60}  # RD and UD: not one sender's numbers
 
 
-def read_pcap(data):
-    order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-    scale = 1 if data[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1000
-    link = struct.unpack(order + "I", data[20:24])[0]
-    at = 24
-    while at + 16 <= len(data):
-        seconds, fraction, captured, original = struct.unpack(order + "IIII", data[at:at + 16])
-        if at + 16 + captured > len(data):
-            break
-        yield seconds * 10**9 + fraction * scale, link, data[at + 16:at + 16 + captured], original
-        at += 16 + captured
-
-
-def read_pcapng(data):
-    at, interfaces, order = 0, [], "<"
-    while at + 12 <= len(data):
-        if data[at:at + 4] == b"\x0a\x0d\x0d\x0a":
-            order = "<" if data[at + 8:at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
-            interfaces = []
-        kind, size = struct.unpack(order + "II", data[at:at + 8])
-        body = data[at + 8:at + size - 4]
-        if at + size > len(data):
-            break
-        at += size
-        if kind == 1:
-            units, option = 10**6, 8
-            while option + 4 <= len(body):
-                code, length = struct.unpack(order + "HH", body[option:option + 4])
-                if code == 9:
-                    exponent = body[option + 4]
-                    units = 2**(exponent & 127) if exponent & 128 else 10**exponent
-                option += 4 + (length + 3) // 4 * 4
-            interfaces.append((struct.unpack(order + "H", body[:2])[0], units))
-        elif kind == 6:
-            interface, high, low, captured, original = struct.unpack(order + "IIIII", body[:20])
-            link, units = interfaces[interface]
-            yield (high << 32 | low) * 10**9 // units, link, body[20:20 + captured], original
-        elif kind == 3:
-            original = struct.unpack(order + "I", body[:4])[0]
-            yield None, interfaces[0][0], body[4:4 + original], original
-
-
-def network(link, data):
-    """EtherType, tunnel and where the network layer begins."""
-    if link == 101:
-        return {4: 0x0800, 6: 0x86DD}.get(data[0] >> 4), 0, 0
-    at, tags = (16 if link == 113 else 14), []
-    ethertype = int.from_bytes(data[at - 2:at], "big")
-    while ethertype in (0x8100, 0x88A8, 0x9100) and len(tags) < 4:
-        tags.append(int.from_bytes(data[at:at + 2], "big") & 0xFFF)
-        ethertype = int.from_bytes(data[at + 2:at + 4], "big")
-        at += 4
-    tunnel = sum(tag << 12 * i for i, tag in enumerate(tags[:2]))
-    return ethertype, tunnel, at
-
-
-def transport(ethertype, data, at):
-    """(source, destination, traffic class, UDP source port, where the BTH begins, bytes from there to the ICRC's end)."""
-    if ethertype == 0x0800:
-        if data[at + 9] != 17:
-            return None
-        begin = at + (data[at] & 15) * 4
-        ends = tuple(ipaddress.ip_address(b"\0" * 10 + b"\xff\xff" + data[i:i + 4]) for i in (at + 12, at + 16))
-        traffic_class = data[at + 1]
-    else:
-        ends = tuple(ipaddress.ip_address(data[i:i + 16]) for i in (at + 8, at + 24))
-        traffic_class = (data[at] << 4 | data[at + 1] >> 4) & 255
-        following, begin = data[at + 6], at + 40
-        if ethertype == 0x8915:
-            return *ends, traffic_class, 0, begin, int.from_bytes(data[at + 4:at + 6], "big")
-        while following in (0, 43, 60):
-            following, begin = data[begin], begin + 8 + data[begin + 1] * 8
-        if following != 17:
-            return None
-    sport, dport, length = struct.unpack(">HHH", data[begin:begin + 6])
-    return (*ends, traffic_class, sport, begin + 8, length - 8) if dport == 4791 else None
-
-
-def parse(time, order, link, data, original):
-    ethertype, tunnel, at = network(link, data)
-    if ethertype not in (0x0800, 0x86DD, 0x8915):
+def parse(order, packet):
+    """A Frame, or None when it is left out. Its opcode is that of RC with the same meaning."""
+    try:
+        way, at, length, sport = dissect.find_bth(packet)
+        number, qpn, psn, fields, payload = dissect.transport(packet.data, at, length)
+    except (dissect.LeftOut, struct.error, IndexError):
         return None
-    found = transport(ethertype, data, at)
-    if found is None or len(data) < found[4] + 12 or found[5] < 16:
-        return None
-    source, destination, traffic_class, sport, begin, length = found
-    opcode = data[begin]
-    if opcode != 0x81 and opcode not in KNOWN:
-        return None
-    at, pad, fields = begin + 12, data[begin + 1] >> 4 & 3, {}
-    for name in ("reth", "atomic", "aeth", "atomicack", "immediate", "invalidate"):
-        if opcode in HEADERS[name]:
-            fields[name] = data[at:at + SIZES[name]] if at + SIZES[name] <= len(data) else None
-            at += SIZES[name]
-    payload = 0 if opcode == 0x81 else length - (at - begin) - pad - 4
     reth = struct.unpack(">QII", fields["reth"]) if fields.get("reth") else (None, None, None)
     immediate = int.from_bytes(fields["immediate"], "big") if fields.get("immediate") else None
-    key = (source, destination, int.from_bytes(data[begin + 5:begin + 8], "big"), tunnel)
-    return Frame(key, time, order, original, payload, opcode, int.from_bytes(data[begin + 9:begin + 12], "big"),
-                 traffic_class & 3, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport,
-                 traffic_class >> 2)
+    opcode = 0x81 if number & 0xFE == 0x80 else number & 0x1F
+    return Frame((*way.ends, qpn, dissect.tunnel_text(way)), packet.time, order, way.stop - way.start, payload, opcode, psn,
+                 way.ecn, fields["aeth"][0] if fields.get("aeth") else None, *reth, immediate, sport, way.dscp, number)
 
 
 def read_frames(path, resolution_ns=1):
     with open(path, "rb") as file:
         data = file.read()
-    packets = read_pcapng(data) if data[:4] == b"\x0a\x0d\x0d\x0a" else read_pcap(data)
     last = {}
-    for order, (time, *packet) in enumerate(packets):
-        frame = parse(time, order, *packet)
+    for order, packet in enumerate(dissect.read_packets(data)):
+        frame = parse(order, packet)
         if frame is None:
             continue
-        time = (time or 0) // resolution_ns * resolution_ns
+        time = (packet.time or 0) // resolution_ns * resolution_ns
         if frame.opcode not in ANSWERS:  # time does not run backwards from a flow's data frame to the next
             time = last[frame.key] = max(last.get(frame.key, 0), time)
         yield frame._replace(time=time)
@@ -162,15 +65,18 @@ class Stream:
             return psn + (1 << 24)
         return self.highest + ((psn - self.highest + (1 << 23)) % (1 << 24) - (1 << 23))
 
+    def number(self, frame):
+        return 1 + (self.highest or 0) if frame.number & 0xE0 in DATAGRAM else self.unwrap(frame.psn)
+
     def place(self, frame):
-        number = self.unwrap(frame.psn)
+        number = self.number(frame)
         if number in self.seen:
             return "repeated"
         return "late" if self.highest and number < self.highest else "next"
 
     def add(self, frame, paused, at_sender, answered):
         """(place, whether it was sent again)"""
-        number, place = self.unwrap(frame.psn), self.place(frame)
+        number, place = self.number(frame), self.place(frame)
         resent = False
         if place == "next":
             self.count["pauses"] += paused and frame.opcode in MIDDLE | LAST
@@ -264,7 +170,7 @@ def message(key, part, repeats):
              ("placed", address is not None)]
     return {
         "first_ns": min(times), "duration_ns": max(times) - min(times), "frames": len(frames), "payload_bytes": payload,
-        "opcode": frames[-1].opcode, "immediate": immediate or 0, "place": (address or 0) & 0xFFFFFFFF,
+        "opcode": frames[-1].number, "immediate": immediate or 0, "place": (address or 0) & 0xFFFFFFFF,
         "role": role(key, frames[0].opcode, whole, len(frames), payload, immediate, frames[0].length),
         "flags": [name for name, is_set in flags if is_set],
     }

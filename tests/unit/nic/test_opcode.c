@@ -19,7 +19,7 @@ static const int reliable[32] = {0, 0, 0,  4,  0,  4,  16, 0, 0,  4,  16, 20, 16
 static const int unreliable[32] = {0,  0,  0,  4,  0,  4,  16, 0,  0,  4,  16, 20, -1, -1, -1, -1,
                                    -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 static const int datagram[32] = {12, 12, 12, 16, 12, 16, 28, 12, 12, 16, 28, 32, 28, 8,  4,  8,
-                                 8,  8,  16, 40, 40, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+                                 8,  8,  16, 40, 40, 12, -1, -1, -1, -1, -1, -1, 32, -1, -1, -1};
 static const int unreliable_datagram[32] = {-1, -1, -1, -1, 8,  12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
                                             -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 static const int extended[32] = {4, 4, 4,  8,  4,  8,  20, 4, 4,  8,  20, 24, 20, 4,  0,  4,
@@ -53,8 +53,9 @@ static void test_congestion_and_the_rest(void **state)
     (void)state;
     assert_non_null(opcode_find(0x81));
     assert_int_equal(opcode_find(0x81)->kind, OPCODE_CONGESTION);
+    assert_int_equal(opcode_find(0x80)->kind, OPCODE_CONGESTION);
     for (unsigned number = 0x80; number < 0xa0; number++)
-        assert_true((opcode_find((uint8_t)number) != NULL) == (number == 0x81));
+        assert_true((opcode_find((uint8_t)number) != NULL) == (number == 0x80 || number == 0x81));
     for (unsigned number = 0xc0; number <= 0xff; number++)
         assert_null(opcode_find((uint8_t)number));
 }
