@@ -6,7 +6,7 @@
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
 # enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_ALL_WINDOWS (asks for every window at the end),
-# QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+# QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
 QPSCOPE_RUN=/run/qpscope
 
@@ -32,7 +32,7 @@ qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
 
 # On a real cluster it runs elsewhere: here it must not take the job's two CPUs.
 qpscope_start_correlator() {
-    qpscope_start correlator nice -n 19 "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
+    qpscope_start correlator nice -n "${QPSCOPE_CORRELATOR_NICE:-19}" "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" \
         --control "ipc://$QPSCOPE_RUN/control" $QPSCOPE_CORRELATOR_OPTIONS
 }
@@ -113,7 +113,7 @@ kill_in_turn() {
         read -r started _ < /proc/uptime
         "qpscope_start_$daemon"
         echo "$daemon $before $after $started" >>"$LAB_OUT/kills.txt"
-        for ((tries = 0; tries < 40; tries++)); do
+        for ((tries = 0; tries < 120; tries++)); do
             [ "$(qpscope_ready_count "$daemon")" = "$ready" ] || break
             lab_nap 0.5
         done

@@ -123,6 +123,18 @@ gdr_disable() {
     [ -z "$job_gdr" ] || umount "$lab_job_tree/sys/kernel/mm"
 }
 
+# A link that is to be slowed has its queue from the beginning, so that slowing it drops nothing.
+link_prepare() {
+    ((job_rank >= job_ranks)) || [ "$job_fault" != link ] ||
+        tc qdisc add dev "ve$job_rank" root tbf rate 50gbit burst 4mb limit 16mb
+}
+
+link_restore() {
+    ((job_rank < job_ranks)) && [ "$job_fault" = link ] || return 0
+    tc -s qdisc show dev "ve$job_rank" > "$LAB_OUT/qdisc.txt"
+    tc qdisc del dev "ve$job_rank" root
+}
+
 job_library_place() {
     job_library_path=librccl.so.1
     [ -n "$job_library" ] || return 0
@@ -255,6 +267,7 @@ job_run() {
     exec {tc_fd}<> "$lab_dir/meet/tc"
     tc -force -batch - <&"$tc_fd" > "$LAB_OUT/tc.log" 2>&1 &
     tc_pid=$!
+    link_prepare
     captures_start
     hooks_call before_job "$job_name"
     counters_note before
@@ -267,7 +280,7 @@ job_run() {
     background_end "$during_pid" "$foreign_pid"
     kill "$tc_pid"
     exec {tc_fd}>&-
-    ((job_rank >= job_ranks)) || [ "$job_fault" != link ] || tc qdisc del dev "ve$job_rank" root
+    link_restore
     gdr_disable
     captures_stop
     hooks_call after_job "$job_name" || job_failed=1

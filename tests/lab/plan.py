@@ -18,9 +18,9 @@ SPECIAL = (
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
-    ("killed", "QPSCOPE_KILLS={kills}", "--fault none --seed 15 --steps {steps}"),
+    ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps}"),
 )
-VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_ALL_WINDOWS"
+VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE"
 
 
 def fault_jobs(seeds, chance):

@@ -289,6 +289,8 @@ def check_queues(truth):
         if not queue.communicator:
             yield f"{what}: the tracer knows no communicator for it"
             continue
+        if queue.rank not in queue.communicator.members:
+            yield f"{what}: of rank {queue.rank}, which is not in {queue.communicator.name}"
         if not queue.local_gid:
             continue
         other = by_end.get((queue.remote_gid, queue.remote_qpn))

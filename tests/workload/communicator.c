@@ -97,7 +97,7 @@ static void communicator_create_alone(struct communicator *communicator)
     communicator_note(communicator, begun_ns, truth_now_ns());
 }
 
-static void tracer_tell(const struct unique_id *ids, int count, int world_rank)
+static void tracer_tell(const struct communicators *communicators, const struct job *job, int world_rank)
 {
     tracer_expect_fn *expect = (tracer_expect_fn *)dlsym(RTLD_DEFAULT, "tracer_expect");
     tracer_rank_fn *rank = (tracer_rank_fn *)dlsym(RTLD_DEFAULT, "tracer_rank");
@@ -105,8 +105,10 @@ static void tracer_tell(const struct unique_id *ids, int count, int world_rank)
     if (!expect || !rank)
         return;
     rank(world_rank);
-    for (int i = 0; i < count; i++)
-        expect(ids[i].bytes, sizeof ids[i].bytes);
+    for (int i = 0; i < job->worlds; i++)
+        expect(communicators->worlds[i].id.bytes, sizeof communicators->worlds[i].id.bytes);
+    if (communicators->pair.ranks)
+        expect(communicators->pair.id.bytes, sizeof communicators->pair.id.bytes);
 }
 
 static void communicators_plan(struct communicators *communicators, const struct job *job, int world_rank)
@@ -115,7 +117,6 @@ static void communicators_plan(struct communicators *communicators, const struct
     int place = pair_place(job, world_rank);
 
     meet_read(job, "ids", ids, (size_t)ids_count(job) * sizeof ids[0]);
-    tracer_tell(ids, ids_count(job), world_rank);
     memset(communicators, 0, sizeof *communicators);
     for (int i = 0; i < job->worlds; i++) {
         struct communicator *world = &communicators->worlds[i];
@@ -135,6 +136,7 @@ void communicators_create(struct communicators *communicators, const struct job 
     int singles = job->worlds > GROUPED ? (int)job->worlds - GROUPED : 0, order[COMMUNICATORS_MAX + 1];
 
     communicators_plan(communicators, job, world_rank);
+    tracer_tell(communicators, job, world_rank);
     order_shuffle(job, SALT_ORDER, order, singles + 2);
     for (int i = 0; i < singles + 2; i++) {
         if (order[i] < singles)

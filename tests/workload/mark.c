@@ -1,46 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids are only ever added, and counted after they are there, so readers need no lock. */
+/* Expectations are only ever added, and counted after they are there, so readers need no lock. */
 #include "mark.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { IDS_MAX = 256 };
+enum { EXPECTED_MAX = 256 };
 
-static unsigned char ids[IDS_MAX][MARK_ID_BYTES];
-static atomic_int ids_count;
-static pthread_mutex_t ids_lock = PTHREAD_MUTEX_INITIALIZER;
+struct expectation {
+    unsigned char id[MARK_ID_BYTES];
+    int rank;
+    atomic_bool is_met;
+};
+
+static struct expectation expected[EXPECTED_MAX];
+static atomic_int expected_count;
+static pthread_mutex_t expected_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct mark current = {MARK_NONE, MARK_NONE};
 
-static int id_find(const void *id)
+static void expected_add(const void *id)
 {
-    for (int i = 0; i < ids_count; i++)
-        if (!memcmp(ids[i], id, MARK_ID_BYTES))
-            return i;
-    return MARK_NONE;
-}
-
-static void id_add(const void *id)
-{
-    if (ids_count == IDS_MAX) {
-        fprintf(stderr, "tracer: more than %d communicators\n", IDS_MAX);
+    if (expected_count == EXPECTED_MAX) {
+        fprintf(stderr, "tracer: more than %d communicators\n", EXPECTED_MAX);
         return;
     }
-    memcpy(ids[ids_count], id, MARK_ID_BYTES);
-    ids_count++;
+    memcpy(expected[expected_count].id, id, MARK_ID_BYTES);
+    expected[expected_count].rank = current.rank;
+    expected_count++;
 }
 
 void mark_expect(const void *id, size_t length_bytes)
 {
     if (length_bytes != MARK_ID_BYTES)
         return;
-    pthread_mutex_lock(&ids_lock);
-    if (id_find(id) == MARK_NONE)
-        id_add(id);
-    pthread_mutex_unlock(&ids_lock);
+    pthread_mutex_lock(&expected_lock);
+    expected_add(id);
+    pthread_mutex_unlock(&expected_lock);
 }
 
 static int address_matches(const void *id, const struct sockaddr *address)
@@ -57,8 +56,9 @@ void mark_connect(const struct sockaddr *address)
 {
     if (address->sa_family != AF_INET)
         return;
-    for (int i = 0; i < ids_count; i++)
-        if (address_matches(ids[i], address))
+    for (int i = 0; i < expected_count; i++)
+        if (expected[i].rank == current.rank && address_matches(expected[i].id, address) &&
+            !atomic_exchange(&expected[i].is_met, true))
             current.communicator = i;
 }
 
@@ -74,5 +74,5 @@ void mark_set(struct mark mark)
 
 const void *mark_id(struct mark mark)
 {
-    return mark.communicator == MARK_NONE ? NULL : ids[mark.communicator];
+    return mark.communicator == MARK_NONE ? NULL : expected[mark.communicator].id;
 }

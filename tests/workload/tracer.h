@@ -12,7 +12,7 @@
 typedef void tracer_expect_fn(const void *id, size_t length_bytes);
 typedef void tracer_rank_fn(int rank);
 
-/* A communicator's unique id, before the communicator is made. */
+/* The unique id of a communicator that the calling thread's rank will be in, before the communicator is made. */
 tracer_expect_fn tracer_expect;
 
 /* The calling thread, and those that it makes, work for this rank. */
