@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qpscope-nic: reads frames from DPDK ports or from a capture file, and tells what each flow sent and when. One thread.
+ * qpscope-nic: reads frames from DPDK ports or from a capture file, and tells what each flow sent and when. A capture
+ * file is read by the main thread, ports by it or by a thread a receive queue.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "nic/meter.h"
-#include "nic/publisher.h"
 #include "nic/report.h"
 #include "nic/source.h"
+#include "nic/team.h"
+#include "nic/worker.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 #include "wire/option.h"
-
-#define HOUSEKEEPING_NS 100000000u
-#define STALE_NS        1000000000u /* after this a message whose last frame was seen waits no longer for the rest */
 
 struct settings {
     const char *file;
@@ -33,6 +31,12 @@ struct settings {
     uint64_t memory_bytes;
     uint64_t flows_max;
     uint64_t messages_max;
+    uint64_t queues;
+    uint64_t flows_part;
+    int steering; /* enum steering_mode */
+    bool promiscuous;
+    bool edges_only;
+    bool dry_run;
     bool json;
     bool windows;
     bool messages;
@@ -40,16 +44,13 @@ struct settings {
 
 struct program {
     struct settings settings;
-    struct tallies tallies;
-    struct counter_table counters;
-    struct meter meter;
-    struct source *source;
-    struct publisher *publisher; /* NULL: only printed */
+    struct worker worker; /* of a capture file */
     struct report report;
-    bool is_reporting;
 };
 
-static volatile sig_atomic_t stop_asked;
+static atomic_bool stop_asked;
+
+static const char *const steering_modes[] = {"auto", "off", "take", "mirror", NULL};
 
 #define AT(field) offsetof(struct settings, field)
 static const struct option_spec specs[] = {
@@ -71,6 +72,21 @@ static const struct option_spec specs[] = {
     {"max-flows", 0, OPTION_UNSIGNED, AT(flows_max), "N", "flows that are told apart; more are refused and counted", 16,
      WINDOW_FLOW_MAX, NULL},
     {"max-messages", 0, OPTION_UNSIGNED, AT(messages_max), "N", "messages that can wait to be sent", 64, 1u << 24,
+     NULL},
+    {"queues", 'q', OPTION_UNSIGNED, AT(queues), "N",
+     "receive queues of each port, each read by a thread of its own with its share of the memory", 1, SOURCE_QUEUES_MAX,
+     NULL},
+    {"promiscuous", 0, OPTION_FLAG, AT(promiscuous), NULL, "ask the ports for frames of other hosts as well", 0, 0,
+     NULL},
+    {"steering", 0, OPTION_CHOICE, AT(steering), "HOW",
+     "rules at the port: off (all that comes), take (RoCE comes here and nowhere else), mirror (a copy of RoCE comes "
+     "here), auto (mirror where the kernel shares the port, else off)",
+     0, 0, steering_modes},
+    {"edges-only", 0, OPTION_FLAG, AT(edges_only), NULL,
+     "let the port leave out what lies between a message's first and last frame", 0, 0, NULL},
+    {"flows-part", 0, OPTION_UNSIGNED, AT(flows_part), "N",
+     "let the port leave out all flows but one in N, by the UDP source port; a power of two", 1, 1024, NULL},
+    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, "print the rules that would be made at the ports, and end", 0, 0,
      NULL},
     {"eal", 0, OPTION_TEXT_LIST, AT(eal), "ARGUMENT", "pass an argument on to DPDK's EAL; may be given several times",
      0, 0, NULL},
@@ -95,7 +111,7 @@ static const struct option_program program_options = {
 static void ask_to_stop(int signal_number)
 {
     (void)signal_number;
-    stop_asked = 1;
+    stop_asked = true;
 }
 
 static int usage_error(const char *text)
@@ -112,81 +128,60 @@ static int check_settings(const struct settings *settings)
         return usage_error("give either --port (to watch ports) or --file (to read a capture)");
     if (settings->file == NULL && (settings->json || settings->windows || settings->messages))
         return usage_error("--json, --windows and --messages go with --file");
-    if (settings->file == NULL && !has_output)
+    if ((settings->flows_part & (settings->flows_part - 1)) != 0)
+        return usage_error("--flows-part takes a power of two");
+    if (settings->file == NULL && !has_output && !settings->dry_run)
         return usage_error("--port needs --link or --record: where the records go");
-    if (!has_output && (settings->control != NULL || settings->clock != NULL))
+    if (!has_output && !settings->dry_run && (settings->control != NULL || settings->clock != NULL))
         return usage_error("--control and --clock go with --link");
     return 0;
 }
 
-static void describe_source(struct program *program)
+static struct meter_options meter_settings(const struct settings *settings)
 {
-    struct record_traffic_source description;
-
-    source_describe(program->source, &description);
-    if (description.grain_ns == 0)
-        description.grain_ns = program->settings.window_ns;
-    description.at_ns = publisher_now_ns(program->publisher);
-    publisher_set_source(program->publisher, &description);
+    return (struct meter_options){.window_ns = (uint32_t)settings->window_ns,
+                                  .flows_max = (uint32_t)settings->flows_max,
+                                  .messages_max = (uint32_t)settings->messages_max,
+                                  .memory_bytes = settings->memory_bytes};
 }
 
-static int open_publisher(struct program *program)
+static struct publisher_options publisher_settings(const struct settings *settings)
 {
-    const struct settings *settings = &program->settings;
-    struct publisher_options options = {
+    return (struct publisher_options){
         .emitter = {.kind = EMITTER_NIC,
                     .instance = settings->instance,
                     .link_url = settings->link,
                     .clock_url = settings->clock,
                     .key_file = settings->key_file,
                     .record_path = settings->record,
-                    .window_ns = (uint32_t)settings->window_ns,
-                    .counters = &program->counters},
+                    .window_ns = (uint32_t)settings->window_ns},
         .control_url = settings->control,
     };
-
-    if (settings->file != NULL) { /* a capture file's times are CLOCK_REALTIME: so is the clock of this emitter */
-        struct record_clock_pair pair;
-        clock_read_pair(&pair, 0);
-        options.emitter.clock_offset_ns = (int64_t)(pair.realtime_ns - pair.monotonic_ns);
-    }
-    int error = publisher_open(&program->publisher, &options, &program->meter);
-    if (error == 0)
-        describe_source(program);
-    return error;
 }
 
-static int open_all(struct program *program)
+static struct source_dpdk_options source_settings(const struct settings *settings)
 {
-    struct settings *settings = &program->settings;
-    const struct meter_options options = {.window_ns = (uint32_t)settings->window_ns,
-                                          .flows_max = (uint32_t)settings->flows_max,
-                                          .messages_max = (uint32_t)settings->messages_max,
-                                          .memory_bytes = settings->memory_bytes};
-    int error = meter_init(&program->meter, &options, &program->tallies);
+    return (struct source_dpdk_options){
+        .ports = &settings->ports,
+        .eal_arguments = &settings->eal,
+        .queues = (unsigned)settings->queues,
+        .is_promiscuous = settings->promiscuous,
+        .steering = {.mode = (enum steering_mode)settings->steering,
+                     .edges_only = settings->edges_only,
+                     .flows_part = (unsigned)settings->flows_part},
+    };
+}
 
-    if (error != 0)
-        return error;
-    error = settings->file != NULL ? source_open_file(&program->source, settings->file)
-                                   : source_open_dpdk(&program->source, &settings->ports, &settings->eal);
-    if (error != 0)
-        return error;
-    meter_set_ports(&program->meter, program->source);
-    if (settings->instance == NULL)
-        settings->instance = program->meter.ports[0].name;
-    return settings->link == NULL && settings->record == NULL ? 0 : open_publisher(program);
+/* ---- a capture file ---- */
+
+static void report_one(void *context, const struct flow *flow, const struct record_message *message)
+{
+    report_message(context, flow, message);
 }
 
 static void take_messages(struct program *program)
 {
-    struct record_message message;
-
-    while (message_take(program->meter.messages, &message)) {
-        if (program->is_reporting && program->settings.messages)
-            report_message(&program->report, flow_at(program->meter.flows, message.header.source), &message);
-        if (program->publisher != NULL)
-            publisher_add_message(program->publisher, &message);
-    }
+    worker_take_messages(&program->worker, program->settings.messages ? report_one : NULL, &program->report);
 }
 
 static void take_windows(struct program *program)
@@ -195,13 +190,14 @@ static void take_windows(struct program *program)
     struct record_window windows[64];
     bool done = false;
 
-    window_walk_begin(program->meter.windows, &walk, 0, UINT64_MAX, 0);
+    window_walk_begin(program->worker.meter.windows, &walk, 0, UINT64_MAX, 0);
     while (!done) {
-        size_t count = window_walk_next(program->meter.windows, &walk, windows, 64, SIZE_MAX, &done);
+        size_t count = window_walk_next(program->worker.meter.windows, &walk, windows, 64, SIZE_MAX, &done);
         for (size_t i = 0; i < count; i++) {
-            report_window(&program->report, flow_at(program->meter.flows, windows[i].header.source), &windows[i]);
-            if (program->publisher != NULL)
-                publisher_add_window(program->publisher, &windows[i]);
+            report_window(&program->report, flow_at(program->worker.meter.flows, windows[i].header.source),
+                          &windows[i]);
+            if (program->worker.publisher != NULL)
+                publisher_add_window(program->worker.publisher, &windows[i]);
         }
     }
 }
@@ -210,38 +206,38 @@ static void report_one_flow(struct program *program, const struct flow *flow)
 {
     struct record_flow_total total;
 
-    flow_total_record(program->meter.flows, flow, &total);
+    flow_total_record(program->worker.meter.flows, flow, &total);
     report_flow(&program->report, flow, &total);
 }
 
 static void report_rest(struct program *program, bool is_complete)
 {
-    meter_settle(&program->meter, UINT64_MAX, UINT64_MAX);
+    meter_settle(&program->worker.meter, UINT64_MAX, UINT64_MAX);
     take_messages(program);
     if (program->settings.windows)
         take_windows(program);
     if (!program->settings.windows && !program->settings.messages) {
-        for (uint32_t number = 1; number <= flow_count(program->meter.flows); number++)
-            report_one_flow(program, flow_at(program->meter.flows, number));
+        for (uint32_t number = 1; number <= flow_count(program->worker.meter.flows); number++)
+            report_one_flow(program, flow_at(program->worker.meter.flows, number));
     }
-    report_end(&program->report, &program->counters, is_complete);
+    report_end(&program->report, &program->worker.counters, is_complete);
 }
 
 /* Reads the capture file to its end, or to where it can be read no further. */
-static int run_file(struct program *program)
+static int read_file(struct program *program)
 {
     struct source_frame frames[SOURCE_BURST_FRAMES];
     int received;
 
     report_begin(&program->report, program->settings.file);
-    while ((received = source_receive(program->source, frames)) > 0 && !stop_asked) {
-        meter_frames(&program->meter, frames, (size_t)received);
+    while ((received = source_receive(program->worker.source, frames)) > 0 && !stop_asked) {
+        meter_frames(&program->worker.meter, frames, (size_t)received);
         take_messages(program);
-        if (program->publisher != NULL)
-            publisher_tick(program->publisher, source_covered_ns(program->source));
+        if (program->worker.publisher != NULL)
+            publisher_tick(program->worker.publisher, source_covered_ns(program->worker.source));
     }
     int error = received == -ENODATA ? 0 : received < 0 ? received : -EINTR;
-    uint64_t overwritten = counter_read(program->tallies.values, TALLY_WINDOWS_OVERWRITTEN);
+    uint64_t overwritten = counter_read(program->worker.tallies.values, TALLY_WINDOWS_OVERWRITTEN);
     if (error == 0 && program->settings.windows && overwritten != 0)
         error = log_error_return(-ENOSPC, "%llu windows were given up for newer ones: raise --memory",
                                  (unsigned long long)overwritten);
@@ -249,60 +245,73 @@ static int run_file(struct program *program)
     return error;
 }
 
-/* What needs no doing at every burst. */
-static void keep_house(struct program *program, uint64_t *due_ns)
+static int open_file(struct program *program)
 {
-    uint64_t now_ns = publisher_now_ns(program->publisher);
-    struct source_loss loss;
+    const struct settings *settings = &program->settings;
+    const struct meter_options meter = meter_settings(settings);
+    struct publisher_options publisher = publisher_settings(settings);
+    struct source *source = NULL;
+    struct record_clock_pair pair;
+    int error = source_open_file(&source, settings->file);
 
-    if (now_ns < *due_ns)
-        return;
-    *due_ns = now_ns + HOUSEKEEPING_NS;
-    meter_settle(&program->meter, now_ns - HOUSEKEEPING_NS, now_ns - STALE_NS);
-    while (source_take_loss(program->source, &loss)) {
-        tally_add(&program->tallies, TALLY_FRAMES_PORT_DROPPED, loss.frames);
-        publisher_add_loss(program->publisher, &loss);
-    }
+    if (error == 0)
+        error = worker_open(&program->worker, source, &meter);
+    if (error != 0 || (settings->link == NULL && settings->record == NULL))
+        return error;
+    if (publisher.emitter.instance == NULL)
+        publisher.emitter.instance = program->worker.meter.ports[0].name;
+    clock_read_pair(&pair, 0); /* a capture file's times are CLOCK_REALTIME: so is the clock of this emitter */
+    publisher.emitter.clock_offset_ns = (int64_t)(pair.realtime_ns - pair.monotonic_ns);
+    return worker_publish(&program->worker, &publisher);
 }
 
-static int run_live(struct program *program)
+static int run_file(struct program *program)
 {
-    struct source_frame frames[SOURCE_BURST_FRAMES];
-    uint64_t due_ns = 0;
-    int received = 0;
+    int error = open_file(program);
 
-    log_info("ready: watching %zu port%s", program->meter.ports_count, program->meter.ports_count == 1 ? "" : "s");
-    while (!stop_asked && (received = source_receive(program->source, frames)) >= 0) {
-        meter_frames(&program->meter, frames, (size_t)received);
-        take_messages(program);
-        keep_house(program, &due_ns);
-        publisher_tick(program->publisher, source_covered_ns(program->source));
-        source_rest(program->source, (size_t)received);
-    }
-    meter_settle(&program->meter, UINT64_MAX, UINT64_MAX);
-    take_messages(program);
-    return received < 0 ? received : 0;
+    if (error == 0)
+        error = read_file(program);
+    int close_error = worker_close(&program->worker);
+    return error != 0 ? error : close_error;
+}
+
+/* ---- ports ---- */
+
+static int run_live(const struct settings *settings)
+{
+    const struct team_options options = {.meter = meter_settings(settings),
+                                         .publisher = publisher_settings(settings),
+                                         .source = source_settings(settings)};
+    struct team *team = NULL;
+    int error = team_open(&team, &options);
+
+    if (error == 0)
+        error = team_run(team, &stop_asked);
+    int close_error = team_close(&team);
+    return error != 0 ? error : close_error;
 }
 
 static int run(struct program *program)
 {
+    const struct settings *settings = &program->settings;
+    const struct source_dpdk_options source = source_settings(settings);
     const struct sigaction action = {.sa_handler = ask_to_stop};
-    int error = open_all(program);
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (error == 0)
-        error = program->is_reporting ? run_file(program) : run_live(program);
-    source_close(&program->source);
-    int close_error = publisher_close(&program->publisher);
-    meter_fini(&program->meter);
-    return error != 0 ? error : close_error;
+    if (settings->file != NULL)
+        return run_file(program);
+    return settings->dry_run ? source_print_dpdk(&source, stdout) : run_live(settings);
 }
 
 int main(int argc, char **argv)
 {
-    static struct program program = {
-        .settings = {.window_ns = 8000, .memory_bytes = 128u << 20, .flows_max = 8192, .messages_max = 65536}};
+    static struct program program = {.settings = {.window_ns = 8000,
+                                                  .memory_bytes = 128u << 20,
+                                                  .flows_max = 8192,
+                                                  .messages_max = 65536,
+                                                  .queues = 1,
+                                                  .flows_part = 1}};
     char **positionals;
     size_t positionals_count;
 
@@ -312,8 +321,6 @@ int main(int argc, char **argv)
         return parsed == OPTION_RESULT_DONE ? 0 : 2;
     if (check_settings(&program.settings) != 0)
         return 2;
-    program.counters = tally_table(&program.tallies);
-    program.is_reporting = program.settings.file != NULL;
     program.report = (struct report){
         .to = stdout, .is_json = program.settings.json, .window_ns = (uint32_t)program.settings.window_ns};
     int error = run(&program);

@@ -10,13 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "nic/dpdk/steering.h"
 #include "nic/frame.h"
 #include "wire/option.h"
 #include "wire/record.h"
 
 #define SOURCE_BURST_FRAMES 64
 #define SOURCE_PORTS_MAX    32
+#define SOURCE_QUEUES_MAX   64
+#define SOURCE_HEADER_BYTES 256 /* of a frame that is split: the headers of every encapsulation */
 
 struct source;
 
@@ -51,12 +55,23 @@ struct source_device_options {
     bool is_dry;                       /* mlx5: print on standard output what would be asked of the device, and end */
 };
 
+struct source_dpdk_options {
+    const struct option_list *ports;
+    const struct option_list *eal_arguments;
+    unsigned queues;     /* of each port, each read by a thread of its own: 1 to SOURCE_QUEUES_MAX */
+    bool is_promiscuous; /* frames of other hosts too */
+    struct steering_wish steering;
+};
+
 /* One of a port's own statistics, under the name that its driver gives it. */
 typedef void (*source_statistic)(void *context, const char *name, uint64_t value);
 
 /* All are -errno after logging what happened. */
 int source_open_file(struct source **source, const char *path);
-int source_open_dpdk(struct source **source, const struct option_list *ports, const struct option_list *eal_arguments);
+/* `sources`: one a queue; on an error those that are not NULL are to be closed. */
+int source_open_dpdk(struct source **sources, const struct source_dpdk_options *options);
+/* Prints the rules that it would make at the ports, and makes none. */
+int source_print_dpdk(const struct source_dpdk_options *options, FILE *to);
 int source_open_mlx5(struct source **source, const struct source_device_options *options);
 int source_open_psn(struct source **source, const struct source_device_options *options);
 void source_close(struct source **source);

@@ -5,11 +5,22 @@
 #include "nic/source.h"
 #include "wire/log.h"
 
-int source_open_dpdk(struct source **source, const struct option_list *ports, const struct option_list *eal_arguments)
+static int refuse(void)
 {
-    (void)source;
-    (void)ports;
-    (void)eal_arguments;
     return log_error_return(-ENOTSUP, "--port: this qpscope-nic was built without DPDK; install libdpdk-dev and build "
                                       "again with -Ddpdk=enabled, or give --file a capture");
+}
+
+int source_open_dpdk(struct source **sources, const struct source_dpdk_options *options)
+{
+    (void)sources;
+    (void)options;
+    return refuse();
+}
+
+int source_print_dpdk(const struct source_dpdk_options *options, FILE *to)
+{
+    (void)options;
+    (void)to;
+    return refuse();
 }

@@ -116,6 +116,11 @@ struct record_loss { /* header.source: port number, else 0 */
     uint32_t reserved;
 };
 
+enum port_flag {
+    PORT_EDGES_ONLY = 1,    /* of messages only the first and the last frames come: no windows, no byte counts */
+    PORT_PART_OF_FLOWS = 2, /* of the flows only a part is seen, each of them whole */
+    PORT_ONE_QUEUE = 4,     /* this stream sees one of the port's queues; other streams see the others */
+};
 struct record_port {
     struct record_header header;
     uint32_t port; /* counts from 1 */

@@ -38,8 +38,10 @@ report "no function over 80 lines" "$(functions_over 80)"
 report "nine of ten functions within 45 lines" "$(share_over 45 10)"
 report "SPDX line in every source" "$(grep -L 'SPDX-License-Identifier' "${sources[@]}")"
 report "no words of unfinished work" "$(git grep -nE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.sh' '*.py' '*.md' '*.build' ':!tests/style/check.sh')"
-for library in 'nanomsg/' 'sodium' 'sqlite3' 'zstd' 'bpf/libbpf' 'rte_'; do
+for library in 'nanomsg/' 'sodium' 'sqlite3' 'zstd' 'bpf/libbpf'; do
     report "one file touches $library" "$(touched_by_one "$library")"
 done
+report "only nic/source_dpdk.c and nic/dpdk touch DPDK" \
+    "$(grep -lE '#include <rte_' "${sources[@]}" | grep -vE '^(nic/source_dpdk\.c|nic/dpdk/|tests/)')"
 echo "1..$number"
 exit $bad

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The loop of a reader. Invariant: what needs no doing at every burst is done every 100 ms, between two bursts. */
+#include "nic/worker.h"
+
+#define HOUSEKEEPING_NS 100000000u
+#define STALE_NS        1000000000u /* after this a message whose last frame was seen waits no longer for the rest */
+
+int worker_open(struct worker *worker, struct source *source, const struct meter_options *options)
+{
+    worker->source = source;
+    worker->counters = tally_table(&worker->tallies);
+    int error = meter_init(&worker->meter, options, &worker->tallies);
+
+    if (error == 0)
+        meter_set_ports(&worker->meter, source);
+    return error;
+}
+
+int worker_publish(struct worker *worker, const struct publisher_options *options)
+{
+    struct publisher_options own = *options;
+    struct record_traffic_source description;
+
+    own.emitter.counters = &worker->counters;
+    int error = publisher_open(&worker->publisher, &own, &worker->meter);
+    if (error != 0)
+        return error;
+    source_describe(worker->source, &description);
+    if (description.grain_ns == 0)
+        description.grain_ns = own.emitter.window_ns;
+    description.at_ns = publisher_now_ns(worker->publisher);
+    publisher_set_source(worker->publisher, &description);
+    return 0;
+}
+
+void worker_take_messages(struct worker *worker, worker_message visit, void *context)
+{
+    struct record_message message;
+
+    while (message_take(worker->meter.messages, &message)) {
+        if (visit != NULL)
+            visit(context, flow_at(worker->meter.flows, message.header.source), &message);
+        if (worker->publisher != NULL)
+            publisher_add_message(worker->publisher, &message);
+    }
+}
+
+static void keep_house(struct worker *worker, uint64_t *due_ns)
+{
+    uint64_t now_ns = publisher_now_ns(worker->publisher);
+    struct source_loss loss;
+
+    if (now_ns < *due_ns)
+        return;
+    *due_ns = now_ns + HOUSEKEEPING_NS;
+    meter_settle(&worker->meter, now_ns - HOUSEKEEPING_NS, now_ns - STALE_NS);
+    while (source_take_loss(worker->source, &loss)) {
+        tally_add(&worker->tallies, TALLY_FRAMES_PORT_DROPPED, loss.frames);
+        publisher_add_loss(worker->publisher, &loss);
+    }
+}
+
+int worker_run(struct worker *worker, const atomic_bool *stop)
+{
+    struct source_frame frames[SOURCE_BURST_FRAMES];
+    uint64_t due_ns = 0;
+    int received = 0;
+
+    while (!atomic_load_explicit(stop, memory_order_relaxed) &&
+           (received = source_receive(worker->source, frames)) >= 0) {
+        meter_frames(&worker->meter, frames, (size_t)received);
+        worker_take_messages(worker, NULL, NULL);
+        keep_house(worker, &due_ns);
+        publisher_tick(worker->publisher, source_covered_ns(worker->source));
+        source_rest(worker->source, (size_t)received);
+    }
+    meter_settle(&worker->meter, UINT64_MAX, UINT64_MAX);
+    worker_take_messages(worker, NULL, NULL);
+    return received < 0 ? received : 0;
+}
+
+int worker_close(struct worker *worker)
+{
+    source_close(&worker->source);
+    int error = publisher_close(&worker->publisher);
+    meter_fini(&worker->meter);
+    return error;
+}
