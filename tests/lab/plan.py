@@ -18,7 +18,7 @@ SPECIAL = (
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
-    ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps}"),
+    ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
 VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE"
 
@@ -42,7 +42,8 @@ def main():
     jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
     for name, variables, job in [*(() if options.only_faults else SPECIAL), *jobs]:
         print(f"unset {VARIABLES}")
-        fill = {"kills": options.kills, "steps": 20 + 12 * options.kills}
+        steps = 20 + 12 * options.kills
+        fill = {"kills": options.kills, "steps": steps, "limit": 120 + 4 * steps}
         if variables:
             print(variables.format(**fill))
         print(f"job_run {name} {job.format(**fill)}")
