@@ -229,6 +229,9 @@ void flow_record(const struct flow *flow, struct record_flow *record)
 
 static void add_recovery(const struct recovery *recovery, struct record_flow_total *record)
 {
+    record->retransmitted_frames -= recovery->reordered_frames;
+    record->retransmitted_bytes -= recovery->reordered_bytes;
+    record->reordered_frames += recovery->reordered_frames;
     record->late_unknown_frames += recovery->late_unknown_frames;
     record->duplicate_frames += recovery->duplicate_frames;
     record->timeouts += recovery->timeouts;

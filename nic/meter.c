@@ -226,6 +226,7 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
         .highest = flow->streams[stream].sequence.highest,
         .place = place,
         .pause_ns = pause_ns,
+        .payload_bytes = frame->payload_bytes,
         .goes_on = !begins_message(frame),
         .at_sender = flow->vantage == VANTAGE_TX,
     };

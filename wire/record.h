@@ -251,6 +251,8 @@ struct record_flow_total { /* header.source: the flow */
     uint8_t paired_by;            /* enum paired_by */
     uint8_t dscp;                 /* of the last data frame */
     uint8_t reserved;
+    uint32_t reordered_frames; /* of late_frames, those that came once more after that: overtaken, not lost */
+    uint32_t reserved_too;
 };
 
 struct record_trigger { /* header.source: the trigger's number, chosen by the asker */

@@ -54,8 +54,9 @@ static void print_total(const struct record_flow_total *r)
            r->retransmitted_frames, r->retransmitted_bytes);
     printf(",\"covered_psns\":%" PRIu64 ",\"late_unknown_frames\":%u,\"duplicate_frames\":%u,\"timeouts\":%u",
            r->covered_psns, r->late_unknown_frames, r->duplicate_frames, r->timeouts);
-    printf(",\"pauses\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_qpn\":%u", r->pauses,
-           r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
+    printf(",\"pauses\":%u,\"reordered_frames\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_"
+           "qpn\":%u",
+           r->pauses, r->reordered_frames, r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
     printf(",\"got_acks\":%u,\"got_naks\":[%u,%u,%u,%u,%u,%u],\"got_rnr_naks\":%u,\"got_cnps\":%u", r->got_acks,
            r->got_naks[0], r->got_naks[1], r->got_naks[2], r->got_naks[3], r->got_naks[4], r->got_naks[5],
            r->got_rnr_naks, r->got_cnps);
