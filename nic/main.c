@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/census.h"
 #include "nic/report.h"
 #include "nic/source.h"
 #include "nic/team.h"
@@ -17,7 +18,21 @@
 #include "wire/log.h"
 #include "wire/option.h"
 
+enum source_choice {
+    SOURCE_CHOICE_AUTO,
+    SOURCE_CHOICE_DPDK,
+    SOURCE_CHOICE_FILE,
+    SOURCE_CHOICE_MLX5,
+    SOURCE_CHOICE_PSN
+};
+static const char *const source_choices[] = {"auto", "dpdk", "file", "mlx5", "psn", NULL};
+
 struct settings {
+    int source; /* enum source_choice */
+    struct option_list devices;
+    uint64_t interval_ns;
+    uint64_t counters_interval_ns;
+    uint64_t duration_ns;
     const char *file;
     struct option_list ports;
     struct option_list eal;
@@ -59,6 +74,22 @@ static const struct option_spec specs[] = {
      "port's own GID or IP address; may be given several times",
      0, 0, NULL},
     {"file", 'f', OPTION_TEXT, AT(file), "CAPTURE", "read a pcap or pcapng file instead", 0, 0, NULL},
+    {"source", 's', OPTION_CHOICE, AT(source), "KIND",
+     "dpdk: frames of --port; file: frames of --file; mlx5: counters of each queue pair in the device; psn: sequence "
+     "numbers of each queue pair in its context; auto: what --port or --file says",
+     0, 0, source_choices},
+    {"device", 'd', OPTION_TEXT_LIST, AT(devices), "NAME[/PORT]",
+     "with --source mlx5 or psn: an RDMA device whose queue pairs are counted (default: all); with --port: one whose "
+     "port's counters are read as well; may be given several times",
+     0, 0, NULL},
+    {"interval", 'i', OPTION_DURATION, AT(interval_ns), "TIME",
+     "with --source mlx5 or psn: between two readings; 0s: psn 10ms, mlx5 as fast as the device answers", 0,
+     60000000000u, NULL},
+    {"port-counters", 0, OPTION_DURATION, AT(counters_interval_ns), "TIME",
+     "read the ports' own counters (pause, drops, errors, congestion) this often; 0s: not at all", 0, 60000000000u,
+     NULL},
+    {"duration", 0, OPTION_DURATION, AT(duration_ns), "TIME",
+     "with --source mlx5 or psn: end after this time; 0s: when asked to", 0, 0, NULL},
     {"link", 'l', OPTION_TEXT, AT(link), "URL", "send records to the correlator's intake", 0, 0, NULL},
     {"clock", 'c', OPTION_TEXT, AT(clock), "URL", "exchange clock samples with the correlator", 0, 0, NULL},
     {"control", 0, OPTION_TEXT, AT(control), "URL", "listen here for requests for an interval's windows", 0, 0, NULL},
@@ -86,11 +117,12 @@ static const struct option_spec specs[] = {
      "let the port leave out what lies between a message's first and last frame", 0, 0, NULL},
     {"flows-part", 0, OPTION_UNSIGNED, AT(flows_part), "N",
      "let the port leave out all flows but one in N, by the UDP source port; a power of two", 1, 1024, NULL},
-    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, "print the rules that would be made at the ports, and end", 0, 0,
-     NULL},
+    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
+     "print the rules (and of mlx5 the commands) that would be made, and end", 0, 0, NULL},
     {"eal", 0, OPTION_TEXT_LIST, AT(eal), "ARGUMENT", "pass an argument on to DPDK's EAL; may be given several times",
      0, 0, NULL},
-    {"json", 'j', OPTION_FLAG, AT(json), NULL, "with --file: print rows of JSON instead of tables", 0, 0, NULL},
+    {"json", 'j', OPTION_FLAG, AT(json), NULL, "with --file, mlx5 or psn: print rows of JSON instead of tables", 0, 0,
+     NULL},
     {"windows", 0, OPTION_FLAG, AT(windows), NULL, "with --file: print (and record) one row a window", 0, 0, NULL},
     {"messages", 0, OPTION_FLAG, AT(messages), NULL, "with --file: print one row a message", 0, 0, NULL},
 };
@@ -98,13 +130,14 @@ static const struct option_spec specs[] = {
 static const struct option_program program_options = {
     .name = "qpscope-nic",
     .summary = "What each RDMA queue pair sends, in windows of microseconds, seen at a port or in a capture file.",
-    .usage = "{--port SPEC[@ADDRESS]... [--link URL] [--record FILE] | --file CAPTURE [--json]} [OPTIONS]",
+    .usage = "{--port SPEC[@ADDRESS]... | --file CAPTURE | --source mlx5|psn [--device NAME]...} [OPTIONS]",
     .options = specs,
     .options_count = sizeof specs / sizeof specs[0],
     .epilogue = "Examples:\n"
                 "  qpscope-nic --file capture.pcap                  what each flow sent\n"
                 "  qpscope-nic --file capture.pcap --json --windows\n"
                 "  qpscope-nic --port net_pcap0,iface=eth0@10.0.0.1 --record nic.capture\n"
+                "  qpscope-nic --source psn --duration 5s           how far each queue pair goes\n"
                 "Exit code 0: done; 1: a failure (what was read before it is still printed); 2: wrong usage.",
 };
 
@@ -120,19 +153,51 @@ static int usage_error(const char *text)
     return 2;
 }
 
-static int check_settings(const struct settings *settings)
+static bool is_counting(const struct settings *settings)
 {
-    bool has_output = settings->link != NULL || settings->record != NULL;
+    return settings->source == SOURCE_CHOICE_MLX5 || settings->source == SOURCE_CHOICE_PSN;
+}
 
+static bool is_published(const struct settings *settings)
+{
+    return settings->link != NULL || settings->record != NULL;
+}
+
+static int check_counting(const struct settings *settings)
+{
+    if (settings->file != NULL || settings->ports.count != 0)
+        return usage_error("--source mlx5 and psn read devices, named by --device: without --port and --file");
+    if (settings->windows || settings->messages)
+        return usage_error("--windows and --messages go with --file: a source that counts has neither");
+    return settings->dry_run && settings->source != SOURCE_CHOICE_MLX5
+               ? usage_error("--dry-run goes with --port and --source mlx5")
+               : 0;
+}
+
+static int check_frames(const struct settings *settings)
+{
     if ((settings->file != NULL) == (settings->ports.count != 0))
         return usage_error("give either --port (to watch ports) or --file (to read a capture)");
+    if (settings->source != SOURCE_CHOICE_AUTO && (settings->source == SOURCE_CHOICE_FILE) != (settings->file != NULL))
+        return usage_error("--source dpdk goes with --port, --source file with --file");
+    if (settings->file != NULL && settings->devices.count != 0)
+        return usage_error("--device goes with --port, --source mlx5 or --source psn");
     if (settings->file == NULL && (settings->json || settings->windows || settings->messages))
         return usage_error("--json, --windows and --messages go with --file");
     if ((settings->flows_part & (settings->flows_part - 1)) != 0)
         return usage_error("--flows-part takes a power of two");
-    if (settings->file == NULL && !has_output && !settings->dry_run)
+    if (settings->file == NULL && !is_published(settings) && !settings->dry_run)
         return usage_error("--port needs --link or --record: where the records go");
-    if (!has_output && !settings->dry_run && (settings->control != NULL || settings->clock != NULL))
+    return 0;
+}
+
+static int check_settings(const struct settings *settings)
+{
+    int error = is_counting(settings) ? check_counting(settings) : check_frames(settings);
+
+    if (error != 0)
+        return error;
+    if (!is_published(settings) && !settings->dry_run && (settings->control != NULL || settings->clock != NULL))
         return usage_error("--control and --clock go with --link");
     return 0;
 }
@@ -170,6 +235,11 @@ static struct source_dpdk_options source_settings(const struct settings *setting
                      .edges_only = settings->edges_only,
                      .flows_part = (unsigned)settings->flows_part},
     };
+}
+
+static struct port_watch_options watch_settings(const struct settings *settings)
+{
+    return (struct port_watch_options){.devices = &settings->devices, .interval_ns = settings->counters_interval_ns};
 }
 
 /* ---- a capture file ---- */
@@ -281,7 +351,8 @@ static int run_live(const struct settings *settings)
 {
     const struct team_options options = {.meter = meter_settings(settings),
                                          .publisher = publisher_settings(settings),
-                                         .source = source_settings(settings)};
+                                         .source = source_settings(settings),
+                                         .ports = watch_settings(settings)};
     struct team *team = NULL;
     int error = team_open(&team, &options);
 
@@ -289,6 +360,28 @@ static int run_live(const struct settings *settings)
         error = team_run(team, &stop_asked);
     int close_error = team_close(&team);
     return error != 0 ? error : close_error;
+}
+
+/* ---- what others count ---- */
+
+static int run_counting(struct program *program)
+{
+    const struct settings *settings = &program->settings;
+    const struct source_device_options devices = {
+        .devices = &settings->devices, .interval_ns = settings->interval_ns, .is_dry = settings->dry_run};
+    const struct census_options options = {.name = source_choices[settings->source],
+                                           .publisher = publisher_settings(settings),
+                                           .ports = watch_settings(settings),
+                                           .is_published = is_published(settings),
+                                           .duration_ns = settings->duration_ns};
+    bool is_printed = settings->json || !is_published(settings);
+    struct source *source = NULL;
+    int error = settings->source == SOURCE_CHOICE_MLX5 ? source_open_mlx5(&source, &devices)
+                                                       : source_open_psn(&source, &devices);
+
+    if (error != 0 || settings->dry_run)
+        return error;
+    return census_run(source, &options, is_printed ? &program->report : NULL, &stop_asked);
 }
 
 static int run(struct program *program)
@@ -299,6 +392,8 @@ static int run(struct program *program)
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (is_counting(settings))
+        return run_counting(program);
     if (settings->file != NULL)
         return run_file(program);
     return settings->dry_run ? source_print_dpdk(&source, stdout) : run_live(settings);
@@ -311,7 +406,8 @@ int main(int argc, char **argv)
                                                   .flows_max = 8192,
                                                   .messages_max = 65536,
                                                   .queues = 1,
-                                                  .flows_part = 1}};
+                                                  .flows_part = 1,
+                                                  .counters_interval_ns = 10000000}};
     char **positionals;
     size_t positionals_count;
 

@@ -33,6 +33,10 @@ void meter_fini(struct meter *meter);
 /* The ports that frames will come from: their addresses decide a flow's vantage. */
 void meter_set_ports(struct meter *meter, const struct source *source);
 
+/* A port that no frames come from: only its counters are read. Returns its number, 0 when there is no room. */
+struct rdma_port;
+uint32_t meter_add_port(struct meter *meter, const struct rdma_port *port);
+
 /* A burst, in the order in which it came; `count` is at most SOURCE_BURST_FRAMES. */
 void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count);
 

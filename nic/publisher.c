@@ -20,7 +20,6 @@
 #define TRIGGERS_MAX        32
 #define TRIGGER_DELAY_NS    (50u * MS)    /* until all frames of the interval have surely been read */
 #define TRIGGER_WAIT_MAX_NS (10000u * MS) /* for an interval that ends in the future */
-#define LINK_WAIT_MAX_NS    (10000u * MS) /* then nobody is there to take it, though it may be recorded */
 #define WALK_RECORDS        512
 #define WALK_BUDGET         4096
 
@@ -108,8 +107,20 @@ static void announce(struct publisher *publisher)
 void publisher_set_source(struct publisher *publisher, const struct record_traffic_source *source)
 {
     publisher->source = *source;
-    publisher->epoch = UINT64_MAX;
+    if (publisher->epoch == emitter_epoch(publisher->emitter))
+        emitter_add(publisher->emitter, RECORD_TRAFFIC_SOURCE, &publisher->source);
     announce(publisher);
+}
+
+uint64_t publisher_epoch(const struct publisher *publisher)
+{
+    return emitter_epoch(publisher->emitter);
+}
+
+void publisher_add(struct publisher *publisher, enum record_kind kind, void *record)
+{
+    announce(publisher);
+    emitter_add(publisher->emitter, kind, record);
 }
 
 void publisher_add_message(struct publisher *publisher, struct record_message *message)
@@ -227,8 +238,7 @@ static void go_on_answering(struct publisher *publisher, uint64_t now_ns)
     const struct window_ring *ring = publisher->meter->windows;
     bool done;
 
-    bool is_held_up = emitter_is_waiting(publisher->emitter) && now_ns < answer->due_ns + LINK_WAIT_MAX_NS;
-    if (now_ns < answer->due_ns || is_held_up)
+    if (now_ns < answer->due_ns)
         return;
     if (!publisher->is_walking) {
         meter_settle(publisher->meter, now_ns, 0);

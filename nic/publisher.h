@@ -31,6 +31,10 @@ void publisher_set_source(struct publisher *publisher, const struct record_traff
 void publisher_add_message(struct publisher *publisher, struct record_message *message);
 void publisher_add_window(struct publisher *publisher, struct record_window *window);
 void publisher_add_loss(struct publisher *publisher, const struct source_loss *loss);
+void publisher_add(struct publisher *publisher, enum record_kind kind, void *record);
+
+/* Rises when the receiver may lack what was sent before: see emitter_epoch. */
+uint64_t publisher_epoch(const struct publisher *publisher);
 
 /*
  * Totals, triggers, heartbeat. Call often (at least every 50 ms); cheap when nothing is due. Everything of frames up to

@@ -9,7 +9,17 @@
 #include <stddef.h>
 #include <string.h>
 
-enum table { TABLE_KEY = 1, TABLE_FLOW, TABLE_TOTAL, TABLE_MESSAGE, TABLE_WINDOW };
+enum table {
+    TABLE_KEY = 1,
+    TABLE_FLOW,
+    TABLE_TOTAL,
+    TABLE_MESSAGE,
+    TABLE_WINDOW,
+    TABLE_SOURCE,
+    TABLE_ENDPOINT,
+    TABLE_READING,
+    TABLE_PORT_COUNTER,
+};
 enum type {
     TYPE_UNSIGNED8,
     TYPE_UNSIGNED16,
@@ -21,6 +31,14 @@ enum type {
     TYPE_ROLE,
     TYPE_FLAGS,
     TYPE_TUNNEL, /* of a whole record_flow */
+    TYPE_READING_FLAGS,
+    TYPE_COUNTER_FLAGS,
+    TYPE_SOURCE_FIELDS,
+    TYPE_SOURCE_KIND,
+    TYPE_STATE,
+    TYPE_QP_TYPE,
+    TYPE_METRIC,
+    TYPE_PRIORITY,
 };
 
 struct column {
@@ -39,20 +57,34 @@ static const struct column columns[] = {
 };
 #define COLUMNS_COUNT (sizeof columns / sizeof columns[0])
 
+/* Sets of bits, each with its name. */
 static const struct {
-    uint16_t flag;
+    enum type type;
+    uint32_t flag;
     const char *name;
 } flags[] = {
-    {MESSAGE_IMMEDIATE, "immediate"}, {MESSAGE_INCOMPLETE, "incomplete"}, {MESSAGE_RETRANSMITTED, "retransmitted"},
-    {MESSAGE_MERGED, "merged"},       {MESSAGE_PLACED, "placed"},
+    {TYPE_FLAGS, MESSAGE_IMMEDIATE, "immediate"},
+    {TYPE_FLAGS, MESSAGE_INCOMPLETE, "incomplete"},
+    {TYPE_FLAGS, MESSAGE_RETRANSMITTED, "retransmitted"},
+    {TYPE_FLAGS, MESSAGE_MERGED, "merged"},
+    {TYPE_FLAGS, MESSAGE_PLACED, "placed"},
+    {TYPE_READING_FLAGS, READING_RESET, "reset"},
+    {TYPE_READING_FLAGS, READING_REWOUND, "rewound"},
+    {TYPE_READING_FLAGS, READING_AMBIGUOUS, "ambiguous"},
+    {TYPE_COUNTER_FLAGS, PORT_COUNTER_RESET, "reset"},
+#define SOURCE_FIELD(name, bit, text, help) {TYPE_SOURCE_FIELDS, SOURCE_##name, text},
+#include "wire/source_field.def"
+#undef SOURCE_FIELD
 };
 
 static uint64_t read_number(const struct column *column, const uint8_t *at)
 {
     uint64_t number = 0;
     static const uint8_t bytes[] = {
-        [TYPE_UNSIGNED8] = 1, [TYPE_UNSIGNED16] = 2, [TYPE_UNSIGNED32] = 4, [TYPE_UNSIGNED64] = 8,
-        [TYPE_QPN] = 4,       [TYPE_VANTAGE] = 1,    [TYPE_ROLE] = 1,       [TYPE_FLAGS] = 2};
+        [TYPE_UNSIGNED8] = 1,     [TYPE_UNSIGNED16] = 2,    [TYPE_UNSIGNED32] = 4,    [TYPE_UNSIGNED64] = 8,
+        [TYPE_QPN] = 4,           [TYPE_VANTAGE] = 1,       [TYPE_ROLE] = 1,          [TYPE_FLAGS] = 2,
+        [TYPE_READING_FLAGS] = 4, [TYPE_COUNTER_FLAGS] = 4, [TYPE_SOURCE_FIELDS] = 4, [TYPE_SOURCE_KIND] = 4,
+        [TYPE_STATE] = 1,         [TYPE_QP_TYPE] = 1,       [TYPE_METRIC] = 2,        [TYPE_PRIORITY] = 1};
 
     memcpy(&number, at, bytes[column->type]);
     return number;
@@ -77,6 +109,45 @@ static const char *role_name(uint64_t role)
                                         [ROLE_FLUSH] = "flush",
                                         [ROLE_OTHER] = "other"};
     return name_of(names, sizeof names / sizeof names[0], role);
+}
+
+/* enum ibv_qp_state and enum ibv_qp_type */
+static const char *state_name(uint64_t state)
+{
+    static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+    return name_of(names, sizeof names / sizeof names[0], state);
+}
+
+static const char *qp_type_name(uint64_t type)
+{
+    static const char *const names[] = {
+        [0] = "SMI", [1] = "GSI", [2] = "RC", [3] = "UC", [4] = "UD", [8] = "RAW", [9] = "XRC_INI", [10] = "XRC_TGT"};
+    return name_of(names, sizeof names / sizeof names[0], type);
+}
+
+/* The name that a number of this type stands for, or NULL where it stands for itself. */
+static const char *word_of(enum type type, uint64_t number)
+{
+    const char *name;
+
+    switch (type) {
+    case TYPE_VANTAGE:
+        return vantage_name(number);
+    case TYPE_ROLE:
+        return role_name(number);
+    case TYPE_STATE:
+        return state_name(number);
+    case TYPE_QP_TYPE:
+        return qp_type_name(number);
+    case TYPE_SOURCE_KIND:
+        name = traffic_source_name((uint32_t)number);
+        return name == NULL ? "unknown" : name;
+    case TYPE_METRIC:
+        name = port_metric_name((uint16_t)number);
+        return name == NULL ? "unknown" : name;
+    default:
+        return NULL;
+    }
 }
 
 static void format_address(const uint8_t *address, char text[INET6_ADDRSTRLEN])
@@ -134,69 +205,74 @@ static void print_string(FILE *to, const char *text)
     fputc('"', to);
 }
 
-static void print_flags(FILE *to, uint64_t set)
+static bool is_number(enum type type)
+{
+    return type != TYPE_ADDRESS && type != TYPE_TUNNEL;
+}
+
+static bool is_set(enum type type)
+{
+    return type == TYPE_FLAGS || type == TYPE_READING_FLAGS || type == TYPE_COUNTER_FLAGS || type == TYPE_SOURCE_FIELDS;
+}
+
+static void print_set(FILE *to, enum type type, uint64_t set, const char *quote)
 {
     const char *separator = "";
 
-    fputc('[', to);
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if ((set & flags[i].flag) == 0)
+        if (flags[i].type != type || (set & flags[i].flag) == 0)
             continue;
-        fprintf(to, "%s\"%s\"", separator, flags[i].name);
+        fprintf(to, "%s%s%s%s", separator, quote, flags[i].name, quote);
         separator = ",";
     }
-    fputc(']', to);
 }
 
 static void print_json(FILE *to, const struct column *column, const uint8_t *at)
 {
     char text[INET6_ADDRSTRLEN];
+    uint64_t number = is_number(column->type) ? read_number(column, at) : 0;
+    const char *word = word_of(column->type, number);
 
     fprintf(to, ",\"%s\":", column->name);
-    switch (column->type) {
-    case TYPE_ADDRESS:
+    if (is_set(column->type)) {
+        fputc('[', to);
+        print_set(to, column->type, number, "\"");
+        fputc(']', to);
+    } else if (column->type == TYPE_ADDRESS) {
         format_address(at, text);
         fprintf(to, "\"%s\"", text);
-        break;
-    case TYPE_VANTAGE:
-        fprintf(to, "\"%s\"", vantage_name(read_number(column, at)));
-        break;
-    case TYPE_ROLE:
-        fprintf(to, "\"%s\"", role_name(read_number(column, at)));
-        break;
-    case TYPE_FLAGS:
-        print_flags(to, read_number(column, at));
-        break;
-    case TYPE_TUNNEL:
+    } else if (column->type == TYPE_TUNNEL) {
         fputc('"', to);
         print_tunnel(to, (const struct record_flow *)at);
         fputc('"', to);
-        break;
-    default:
-        fprintf(to, "%llu", (unsigned long long)read_number(column, at));
+    } else if (word != NULL) {
+        fprintf(to, "\"%s\"", word);
+    } else if (column->type == TYPE_PRIORITY && number == PRIORITY_NONE) {
+        fputs("null", to);
+    } else {
+        fprintf(to, "%llu", (unsigned long long)number);
     }
 }
 
 static void print_text(FILE *to, const struct column *column, const uint8_t *at)
 {
     char text[INET6_ADDRSTRLEN];
+    uint64_t number = is_number(column->type) ? read_number(column, at) : 0;
+    const char *word = word_of(column->type, number);
 
-    switch (column->type) {
-    case TYPE_ADDRESS:
-        format_address(at, text);
-        break;
-    case TYPE_VANTAGE:
-        snprintf(text, sizeof text, "%s", vantage_name(read_number(column, at)));
-        break;
-    case TYPE_ROLE:
-        snprintf(text, sizeof text, "%s", role_name(read_number(column, at)));
-        break;
-    case TYPE_QPN:
-        snprintf(text, sizeof text, "0x%06llx", (unsigned long long)read_number(column, at));
-        break;
-    default:
-        snprintf(text, sizeof text, "%llu", (unsigned long long)read_number(column, at));
+    if (is_set(column->type)) {
+        fputc(' ', to);
+        print_set(to, column->type, number, "");
+        return;
     }
+    if (column->type == TYPE_ADDRESS)
+        format_address(at, text);
+    else if (word != NULL)
+        snprintf(text, sizeof text, "%s", word);
+    else if (column->type == TYPE_PRIORITY && number == PRIORITY_NONE)
+        snprintf(text, sizeof text, "-");
+    else
+        snprintf(text, sizeof text, column->type == TYPE_QPN ? "0x%06llx" : "%llu", (unsigned long long)number);
     fprintf(to, " %*s", column->width, text);
 }
 
@@ -218,7 +294,8 @@ static void print_heads(const struct report *report, enum table table)
 {
     for (size_t i = 0; i < COLUMNS_COUNT; i++) {
         if (columns[i].table == table && columns[i].width != 0)
-            fprintf(report->to, " %*s", columns[i].width, columns[i].type == TYPE_QPN ? "to_qpn" : columns[i].name);
+            fprintf(report->to, " %*s", columns[i].width,
+                    columns[i].table == TABLE_KEY && columns[i].type == TYPE_QPN ? "to_qpn" : columns[i].name);
     }
 }
 
@@ -277,6 +354,40 @@ void report_window(struct report *report, const struct flow *flow, const struct 
     begin_row(report, TABLE_WINDOW, "window", flow);
     print_columns(report, TABLE_WINDOW, window);
     end_row(report);
+}
+
+/* A row that belongs to no flow. */
+static void report_row(struct report *report, enum table table, const char *name, const void *record)
+{
+    if (!report->is_json && report->headed != (int)table) {
+        print_heads(report, table);
+        fputc('\n', report->to);
+        report->headed = (int)table;
+    }
+    if (report->is_json)
+        fprintf(report->to, "{\"row\":\"%s\"", name);
+    print_columns(report, table, record);
+    end_row(report);
+}
+
+void report_source(struct report *report, const struct record_traffic_source *source)
+{
+    report_row(report, TABLE_SOURCE, "traffic_source", source);
+}
+
+void report_endpoint(struct report *report, const struct record_endpoint *endpoint)
+{
+    report_row(report, TABLE_ENDPOINT, "endpoint", endpoint);
+}
+
+void report_reading(struct report *report, const struct record_reading *reading)
+{
+    report_row(report, TABLE_READING, "reading", reading);
+}
+
+void report_port_counter(struct report *report, const struct record_port_counter *counter)
+{
+    report_row(report, TABLE_PORT_COUNTER, "port_counter", counter);
 }
 
 void report_end(struct report *report, const struct counter_table *counters, bool is_complete)

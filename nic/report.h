@@ -27,5 +27,11 @@ void report_flow(struct report *report, const struct flow *flow, const struct re
 void report_message(struct report *report, const struct flow *flow, const struct record_message *message);
 void report_window(struct report *report, const struct flow *flow, const struct record_window *window);
 
+/* What a source that counts hands out; `endpoint` is the one that the reading is of. */
+void report_source(struct report *report, const struct record_traffic_source *source);
+void report_endpoint(struct report *report, const struct record_endpoint *endpoint);
+void report_reading(struct report *report, const struct record_reading *reading);
+void report_port_counter(struct report *report, const struct record_port_counter *counter);
+
 /* The counters; `is_complete` is false when the input could not be read to its end. */
 void report_end(struct report *report, const struct counter_table *counters, bool is_complete);

@@ -53,6 +53,12 @@ size_t source_counts(struct source *source, struct source_count *counts, size_t 
     return source->operations->counts == NULL ? 0 : source->operations->counts(source, counts, capacity);
 }
 
+void source_repeat(struct source *source)
+{
+    if (source->operations->repeat != NULL)
+        source->operations->repeat(source);
+}
+
 void source_tell(struct source *source, const struct record_queue_pair *pair)
 {
     if (source->operations->tell != NULL)

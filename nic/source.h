@@ -51,7 +51,7 @@ struct source_count {
 
 struct source_device_options {
     const struct option_list *devices; /* "NAME[/PORT]" of RDMA devices; none: all */
-    uint64_t interval_ns;              /* between two readings; 0 = as fast as they are answered */
+    uint64_t interval_ns;              /* between two readings; 0 = psn: 10 ms, mlx5: as fast as they are answered */
     bool is_dry;                       /* mlx5: print on standard output what would be asked of the device, and end */
 };
 
@@ -91,10 +91,16 @@ int source_receive(struct source *source, struct source_frame frames[SOURCE_BURS
  */
 size_t source_counts(struct source *source, struct source_count *counts, size_t capacity);
 
+/* Asks a counting source to hand out all its endpoints once more: somebody may not have heard of them. */
+void source_repeat(struct source *source);
+
 /* The host side's word on a queue pair, for sources that have to be told which there are. */
 void source_tell(struct source *source, const struct record_queue_pair *pair);
 
-/* Calls `visit` for each statistic that the port's driver keeps (DPDK: its xstats). Not for every burst. */
+/*
+ * Calls `visit` for each statistic that the port's driver keeps (DPDK: its xstats). May take milliseconds: it is called
+ * from a thread of its own, beside all of the above but source_close.
+ */
 void source_statistics(struct source *source, uint32_t port, source_statistic visit, void *context);
 
 /* The ports that are watched: fills up to `capacity` records, returns how many there are. */

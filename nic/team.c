@@ -95,7 +95,7 @@ static int open_parts(struct team *team, const struct team_options *options)
     for (unsigned i = 0; i < team->count && error == 0; i++)
         error = team->count == 1 ? publish_one(&team->members[i], publisher)
                                  : publish_part(&team->members[i], publisher, i);
-    return error;
+    return error != 0 ? error : port_watch_start(&team->members[0].worker, &options->ports, false);
 }
 
 int team_open(struct team **team, const struct team_options *options)

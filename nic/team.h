@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "nic/meter.h"
+#include "nic/port_watch.h"
 #include "nic/publisher.h"
 #include "nic/source.h"
 #include "nic/worker.h"
@@ -16,6 +17,7 @@ struct team_options {
     struct meter_options meter;         /* memory_bytes is for all workers together, the rest for each */
     struct publisher_options publisher; /* of a single worker; several get names, files and links made of it */
     struct source_dpdk_options source;
+    struct port_watch_options ports; /* whose counters go with the first worker's stream */
 };
 
 struct team;

@@ -2,6 +2,8 @@
 /* The loop of a reader. Invariant: what needs no doing at every burst is done every 100 ms, between two bursts. */
 #include "nic/worker.h"
 
+#include "nic/port_counter.h"
+
 #define HOUSEKEEPING_NS 100000000u
 #define STALE_NS        1000000000u /* after this a message whose last frame was seen waits no longer for the rest */
 
@@ -19,18 +21,15 @@ int worker_open(struct worker *worker, struct source *source, const struct meter
 int worker_publish(struct worker *worker, const struct publisher_options *options)
 {
     struct publisher_options own = *options;
-    struct record_traffic_source description;
 
     own.emitter.counters = &worker->counters;
     int error = publisher_open(&worker->publisher, &own, &worker->meter);
-    if (error != 0)
-        return error;
-    source_describe(worker->source, &description);
-    if (description.grain_ns == 0)
-        description.grain_ns = own.emitter.window_ns;
-    description.at_ns = publisher_now_ns(worker->publisher);
-    publisher_set_source(worker->publisher, &description);
-    return 0;
+    worker->counting.source = worker->source;
+    worker->counting.publisher = worker->publisher;
+    worker->counting.fallback_grain_ns = own.emitter.window_ns;
+    if (error == 0)
+        counting_pass(&worker->counting);
+    return error;
 }
 
 void worker_take_messages(struct worker *worker, worker_message visit, void *context)
@@ -58,6 +57,7 @@ static void keep_house(struct worker *worker, uint64_t *due_ns)
         tally_add(&worker->tallies, TALLY_FRAMES_PORT_DROPPED, loss.frames);
         publisher_add_loss(worker->publisher, &loss);
     }
+    counting_pass(&worker->counting);
 }
 
 int worker_run(struct worker *worker, const atomic_bool *stop)
@@ -81,6 +81,7 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
 
 int worker_close(struct worker *worker)
 {
+    port_counters_close(&worker->counting.port_counters);
     source_close(&worker->source);
     int error = publisher_close(&worker->publisher);
     meter_fini(&worker->meter);

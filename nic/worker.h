@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "nic/counting.h"
 #include "nic/meter.h"
 #include "nic/publisher.h"
 #include "nic/source.h"
@@ -18,6 +19,7 @@ struct worker {
     struct meter meter;
     struct source *source;
     struct publisher *publisher; /* NULL: only printed */
+    struct counting counting;
 };
 
 /* Takes over the source, which is open. -errno after logging; then worker_close is to be called all the same. */

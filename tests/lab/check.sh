@@ -59,4 +59,7 @@ judge faults "$here/matrix.py" --tap "$out/found.jsonl"
 judge quiet python3 "$top/tests/golden/check_capture.py" "$build/tests/golden/capture_rows" "$out/quiet/nic.capture" \
     1="$out/quiet/far0.pcap" 2="$out/quiet/far1.pcap" 3="$out/quiet/far2.pcap" 4="$out/quiet/far3.pcap"
 judge_plain quiet "the Perfetto file decodes to the store's rows" "$here/check_perfetto.sh" "$qpscope" "$out/quiet"
+judge_plain psn "a job ran beside the source of sequence numbers" "$here/run.sh" --out "$out/psn" --build "$build" --ranks 2 \
+    --steps 8 --pcap --hook "$here/hook_psn.sh"
+judge psn "$here/check_psn.py" "$out/psn/job"
 exit $bad
