@@ -227,27 +227,30 @@ static enum tally step_vxlan(struct encapsulation *walk)
     return enter_tunnel(walk, TUNNEL_VXLAN, vni, STEP_ETHERNET);
 }
 
-/* A stack's id is its bottom label. What it carries is not said: IP by its version, else an Ethernet frame, which may
- * have a control word (first four bits 0) before it. */
+/* A stack does not say what it carries: IP by its version, else an Ethernet frame, which may have a control word before
+ * it, whose first 16 bits are zeros. */
+static enum tally enter_mpls(struct encapsulation *walk, uint32_t label)
+{
+    if (cursor_left(&walk->in) < 2)
+        return encapsulation_ended(walk, TALLY_FRAMES_NOT_ROCE);
+    const uint8_t *inside = walk->in.at;
+    enum step next = inside[0] >> 4 == 4 ? STEP_IPV4 : inside[0] >> 4 == 6 ? STEP_IPV6 : STEP_ETHERNET;
+    if (inside[0] == 0 && inside[1] == 0)
+        cursor_skip(&walk->in, 4);
+    return enter_tunnel(walk, TUNNEL_MPLS, label, next);
+}
+
+/* The stack's id is its bottom label: the others are about the way. */
 static enum tally step_mpls(struct encapsulation *walk)
 {
-    uint32_t entry = 0;
-    unsigned labels = 0;
-
-    do {
-        if (++labels > MPLS_LABELS_MAX)
-            return TALLY_FRAMES_TOO_DEEP;
-        entry = cursor_be32(&walk->in);
-    } while ((entry & 0x100) == 0 && !walk->in.failed);
-    if (walk->in.failed || cursor_left(&walk->in) == 0)
-        return encapsulation_ended(walk, TALLY_FRAMES_NOT_ROCE);
-    unsigned nibble = walk->in.at[0] >> 4;
-    if (nibble == 0)
-        cursor_skip(&walk->in, 4);
-    return enter_tunnel(walk, TUNNEL_MPLS, entry >> 12,
-                        nibble == 4   ? STEP_IPV4
-                        : nibble == 6 ? STEP_IPV6
-                                      : STEP_ETHERNET);
+    for (unsigned i = 0; i < MPLS_LABELS_MAX; i++) {
+        uint32_t entry = cursor_be32(&walk->in);
+        if (walk->in.failed)
+            return stop(walk);
+        if ((entry & 0x100) != 0)
+            return enter_mpls(walk, entry >> 12);
+    }
+    return TALLY_FRAMES_TOO_DEEP;
 }
 
 /* An IPv6 address as 32 bits: mirrors are few, and the session tells them apart besides. */
@@ -325,6 +328,9 @@ static enum tally step_gre(struct encapsulation *walk)
         return enter_tunnel(walk, kind, id, STEP_IPV4);
     case ETHERTYPE_IPV6:
         return enter_tunnel(walk, kind, id, STEP_IPV6);
+    case ETHERTYPE_MPLS:
+    case ETHERTYPE_MPLS_UP:
+        return enter_tunnel(walk, kind, id, STEP_MPLS);
     case ETHERTYPE_BRIDGED:
         return enter_tunnel(walk, kind, id, STEP_ETHERNET);
     case ETHERTYPE_ERSPAN:

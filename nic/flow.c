@@ -12,6 +12,9 @@
 #include <sys/random.h>
 
 #include "nic/encapsulation.h"
+#include "nic/pages.h"
+
+#define SECRETS_COUNT 7
 
 struct slot {
     uint32_t hash;
@@ -22,11 +25,10 @@ struct flow_table {
     uint32_t flows_max;
     uint32_t count;
     uint32_t slots_mask;
-    uint64_t seed;
+    uint64_t secrets[SECRETS_COUNT];
     struct slot *slots;
     uint32_t *pairs; /* by hash of the addresses: number of the newest flow of a chain */
     struct flow *flows;
-    void *flows_memory;
 };
 
 static uint32_t slots_for(uint32_t flows_max)
@@ -38,17 +40,24 @@ static uint32_t slots_for(uint32_t flows_max)
     return slots;
 }
 
+static size_t flows_bytes(uint32_t flows_max)
+{
+    return (size_t)flows_max * sizeof(struct flow);
+}
+
 size_t flow_table_bytes(uint32_t flows_max)
 {
     return sizeof(struct flow_table) + (size_t)slots_for(flows_max) * (sizeof(struct slot) + sizeof(uint32_t)) +
-           ((size_t)flows_max + 1) * sizeof(struct flow);
+           flows_bytes(flows_max);
 }
 
-static struct flow *align_flows(void *memory)
+static void draw_secrets(struct flow_table *table)
 {
-    uintptr_t unit = _Alignof(struct flow);
-
-    return (struct flow *)(((uintptr_t)memory + unit - 1) / unit * unit);
+    if (getrandom(table->secrets, sizeof table->secrets, GRND_NONBLOCK) != sizeof table->secrets)
+        for (size_t i = 0; i < SECRETS_COUNT; i++)
+            table->secrets[i] = (uintptr_t)table * (2 * i + 0x9e3779b97f4a7c15u);
+    for (size_t i = 0; i < SECRETS_COUNT; i++)
+        table->secrets[i] |= 1;
 }
 
 int flow_table_create(struct flow_table **table, uint32_t flows_max)
@@ -62,14 +71,12 @@ int flow_table_create(struct flow_table **table, uint32_t flows_max)
     made->slots_mask = slots - 1;
     made->slots = calloc(slots, sizeof *made->slots);
     made->pairs = calloc(slots, sizeof *made->pairs);
-    made->flows_memory = calloc(flows_max + 1, sizeof *made->flows); /* untouched pages cost nothing */
-    if (made->slots == NULL || made->pairs == NULL || made->flows_memory == NULL) {
+    made->flows = pages_create(flows_bytes(flows_max));
+    if (made->slots == NULL || made->pairs == NULL || made->flows == NULL) {
         flow_table_destroy(&made);
         return -ENOMEM;
     }
-    made->flows = align_flows(made->flows_memory);
-    if (getrandom(&made->seed, sizeof made->seed, GRND_NONBLOCK) != sizeof made->seed)
-        made->seed = (uintptr_t)made;
+    draw_secrets(made);
     *table = made;
     return 0;
 }
@@ -80,35 +87,45 @@ void flow_table_destroy(struct flow_table **table)
         return;
     free((*table)->slots);
     free((*table)->pairs);
-    free((*table)->flows_memory);
+    pages_destroy((*table)->flows, flows_bytes((*table)->flows_max));
     free(*table);
     *table = NULL;
 }
 
-/* Multiply and fold: one 64 x 64 -> 128 bit product a pair of words. */
-static uint64_t mix(uint64_t a, uint64_t b)
+/* Multiply and fold: one 64 x 64 -> 128 bit product. */
+static inline uint64_t fold(uint64_t a, uint64_t b)
 {
-    __extension__ unsigned __int128 product = (unsigned __int128)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t hash_end(const uint64_t address[2], uint64_t seed)
+/* Sums of products with secret factors, so that nobody can choose keys that collide. */
+static inline uint64_t hash_pair(const struct flow_table *table, const uint64_t source[2],
+                                 const uint64_t destination[2], const struct flow_key *key)
 {
-    return mix(address[0] ^ seed, address[1]);
+    const uint64_t *secret = table->secrets;
+
+    return fold(source[0] ^ secret[0], source[1] ^ secret[1]) +
+           fold(destination[0] ^ secret[2], destination[1] ^ secret[3]) +
+           fold(key->tunnel ^ secret[4], key->mirror ^ (uint64_t)key->port << 45 ^ secret[5]);
 }
 
-static uint64_t hash_pair(const struct flow_table *table, const uint64_t source[2], const uint64_t destination[2],
-                          const struct flow_key *key)
+static inline uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
 {
-    uint64_t ends = mix(hash_end(source, table->seed), hash_end(destination, ~table->seed));
-
-    return mix(ends, key->tunnel ^ key->mirror ^ (uint64_t)key->port << 45);
+    return (uint32_t)fold(pair ^ key->destination_qpn, table->secrets[6]);
 }
 
-static uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
+static inline uint32_t hash_of(const struct flow_table *table, const struct flow_key *key)
 {
-    return (uint32_t)mix(pair, key->destination_qpn ^ table->seed);
+    return hash_key(table, key, hash_pair(table, key->source, key->destination, key));
+}
+
+static inline bool is_same_key(const struct flow_key *a, const struct flow_key *b)
+{
+    return ((a->source[0] ^ b->source[0]) | (a->source[1] ^ b->source[1]) | (a->destination[0] ^ b->destination[0]) |
+            (a->destination[1] ^ b->destination[1]) | (a->tunnel ^ b->tunnel) | (a->mirror ^ b->mirror) |
+            (a->destination_qpn ^ b->destination_qpn) | (a->port ^ b->port)) == 0;
 }
 
 static struct slot *find_slot(struct flow_table *table, const struct flow_key *key, uint32_t hash)
@@ -117,42 +134,47 @@ static struct slot *find_slot(struct flow_table *table, const struct flow_key *k
         struct slot *slot = &table->slots[i];
         if (slot->number == 0)
             return slot;
-        if (slot->hash == hash && memcmp(&table->flows[slot->number - 1].key, key, sizeof *key) == 0)
+        if (slot->hash == hash && is_same_key(&table->flows[slot->number - 1].key, key))
             return slot;
     }
 }
 
-uint32_t flow_hash(const struct flow_table *table, const struct flow_key *key)
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
 {
-    return hash_key(table, key, hash_pair(table, key->source, key->destination, key));
-}
-
-void flow_expect(const struct flow_table *table, uint32_t hash)
-{
-    __builtin_prefetch(&table->slots[hash & table->slots_mask]);
-}
-
-void flow_expect_frame(const struct flow_table *table, uint32_t hash, uint32_t psn)
-{
-    uint32_t number = table->slots[hash & table->slots_mask].number;
-
-    if (number == 0)
-        return;
-    const struct flow *flow = &table->flows[number - 1];
-    const struct flow_stream *stream = &flow->streams[FLOW_REQUESTS];
-    for (size_t offset = 0; offset < offsetof(struct flow, streams); offset += 64)
-        __builtin_prefetch((const char *)flow + offset, 1);
-    __builtin_prefetch(&stream->sequence, 1);
-    __builtin_prefetch(&stream->sequence.seen[psn % SEQUENCE_PSNS / 64], 1);
-    __builtin_prefetch(&stream->messages, 1);
-    __builtin_prefetch((const char *)&stream->messages + 64, 1);
-}
-
-struct flow *flow_find(struct flow_table *table, const struct flow_key *key, uint32_t hash)
-{
-    struct slot *slot = find_slot(table, key, hash);
+    struct slot *slot = find_slot(table, key, hash_of(table, key));
 
     return slot->number == 0 ? NULL : &table->flows[slot->number - 1];
+}
+
+/* Asks the processor to fetch what a data frame of the flow changes. */
+static inline void expect_frame(const struct flow *flow)
+{
+    for (size_t offset = 0; offset < offsetof(struct flow, streams) + 64; offset += 64)
+        __builtin_prefetch((const char *)flow + offset, 1);
+    __builtin_prefetch(&flow->streams[FLOW_REQUESTS].sequence, 1);
+}
+
+void flow_find_burst(struct flow_table *table, const struct frame *frames, size_t count, struct flow **flows)
+{
+    uint32_t hashes[FLOW_BURST_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_of(table, &frames[i].key);
+        __builtin_prefetch(&table->slots[hashes[i] & table->slots_mask]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = table->slots[hashes[i] & table->slots_mask].number;
+        if (number != 0)
+            expect_frame(&table->flows[number - 1]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct slot *slot = &table->slots[hashes[i] & table->slots_mask];
+        bool is_first = slot->number != 0 && slot->hash == hashes[i] &&
+                        is_same_key(&table->flows[slot->number - 1].key, &frames[i].key);
+        if (!is_first)
+            slot = find_slot(table, &frames[i].key, hashes[i]);
+        flows[i] = slot->number == 0 ? NULL : &table->flows[slot->number - 1];
+    }
 }
 
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
@@ -229,6 +251,9 @@ void flow_record(const struct flow *flow, struct record_flow *record)
 
 static void add_recovery(const struct recovery *recovery, struct record_flow_total *record)
 {
+    record->retransmitted_frames -= recovery->reordered_frames;
+    record->retransmitted_bytes -= recovery->reordered_bytes;
+    record->reordered_frames += recovery->reordered_frames;
     record->late_unknown_frames += recovery->late_unknown_frames;
     record->duplicate_frames += recovery->duplicate_frames;
     record->timeouts += recovery->timeouts;

@@ -19,6 +19,8 @@
 #include "nic/window.h"
 #include "wire/record.h"
 
+#define FLOW_BURST_MAX 32
+
 enum flow_stream_kind {
     FLOW_REQUESTS = 0,
     FLOW_RESPONSES = 1, /* READ responses: numbered by the other direction's requests */
@@ -47,24 +49,25 @@ struct flow_read {
 };
 
 struct flow_stream {
-    struct sequence sequence;
     struct message_track messages;
+    struct sequence sequence;
 };
 
+/* What each data frame touches comes first, in the fewest lines of 64 bytes. */
 struct flow {
     struct flow_key key;
-    struct window window;
-    struct flow_count total;
-    uint32_t number; /* counts from 1 */
-    uint32_t generation;
-    uint64_t first_ns;
-    uint64_t data_ns;       /* time of the last data frame */
+    uint32_t number;        /* counts from 1 */
     struct frame_look look; /* of the last data frame */
+    struct flow_count total;
+    struct window window;
+    uint64_t data_ns; /* time of the last data frame */
+    uint64_t first_ns;
+    uint32_t generation;
     uint8_t vantage;
     uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
+    struct flow_stream streams[FLOW_STREAMS_COUNT];
     uint32_t source_port_changes;
     uint32_t next_of_pair; /* for the table */
-    struct flow_stream streams[FLOW_STREAMS_COUNT];
     struct recovery recovery[FLOW_STREAMS_COUNT];
     struct answers answers; /* that travel in this flow */
     struct pairing pairing;
@@ -80,16 +83,14 @@ void flow_table_destroy(struct flow_table **table);
 /* Bytes that a table of that size takes. */
 size_t flow_table_bytes(uint32_t flows_max);
 
-/* The newest flow of a key, or NULL. `hash` is flow_hash's of the same key. */
-uint32_t flow_hash(const struct flow_table *table, const struct flow_key *key);
-struct flow *flow_find(struct flow_table *table, const struct flow_key *key, uint32_t hash);
+/* The newest flow of a key, or NULL. */
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
 
 /*
- * Asks the processor to fetch what flow_find will look at, and, some time later, what a data frame with this PSN will
- * change. Hints: nothing depends on them.
+ * The same for a burst of at most FLOW_BURST_MAX frames; the memory of one is on its way while others are looked for,
+ * and what a data frame will change of it is asked for too.
  */
-void flow_expect(const struct flow_table *table, uint32_t hash);
-void flow_expect_frame(const struct flow_table *table, uint32_t hash, uint32_t psn);
+void flow_find_burst(struct flow_table *table, const struct frame *frames, size_t count, struct flow **flows);
 
 /* A new flow; one of the same key is succeeded. NULL when the table is full. */
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key);

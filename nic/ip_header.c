@@ -13,7 +13,6 @@
 #define EXTENSION_FRAGMENT     44
 #define EXTENSION_AUTHENTICATE 51
 #define EXTENSION_DESTINATION  60
-#define EXTENSION_MOBILITY     135
 #define FRAGMENT_V4_MORE       0x2000u
 #define FRAGMENT_V4_OFFSET     0x1fffu
 #define FRAGMENT_V6_MORE       0x0001u
@@ -71,7 +70,7 @@ bool ip_header_read_grh(struct ip_header *header, struct cursor *in)
 static bool is_extension(uint8_t protocol)
 {
     return protocol == EXTENSION_HOP_BY_HOP || protocol == EXTENSION_ROUTING || protocol == EXTENSION_FRAGMENT ||
-           protocol == EXTENSION_AUTHENTICATE || protocol == EXTENSION_DESTINATION || protocol == EXTENSION_MOBILITY;
+           protocol == EXTENSION_AUTHENTICATE || protocol == EXTENSION_DESTINATION;
 }
 
 static size_t extension_bytes(uint8_t protocol, uint8_t length)

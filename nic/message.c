@@ -253,8 +253,8 @@ static void note_part(struct message_queue *queue, struct message_track *track, 
         end_message(queue, message, flow, is_loop);
 }
 
-unsigned message_note(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                      const struct frame *frame, uint64_t at_ns, enum sequence_place place)
+unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,
+                            const struct frame *frame, uint64_t at_ns, enum sequence_place place)
 {
     bool is_loop = memcmp(frame->key.source, frame->key.destination, sizeof frame->key.source) == 0;
     uint64_t before = counter_read(queue->tallies->values, TALLY_MESSAGES);

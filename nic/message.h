@@ -47,12 +47,29 @@ struct message_queue;
 int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies);
 void message_queue_destroy(struct message_queue **queue);
 
+/* What message_note does with all but most. */
+unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,
+                            const struct frame *frame, uint64_t at_ns, enum sequence_place place);
+
 /*
- * Counts a data frame of flow number `flow` seen at `at_ns`; `place` says whether it was seen before. Returns how many
- * messages ended by it.
+ * Counts a data frame of flow number `flow` seen at `at_ns`, no earlier than the one before; `place` says whether it
+ * was seen before. Returns how many messages ended by it.
  */
-unsigned message_note(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                      const struct frame *frame, uint64_t at_ns, enum sequence_place place);
+static inline unsigned message_note(struct message_queue *queue, struct message_track *track, uint32_t flow,
+                                    const struct frame *frame, uint64_t at_ns, enum sequence_place place)
+{
+    struct message *message = &track->open[track->newest];
+
+    if (frame->opcode->position != OPCODE_MIDDLE || place != SEQUENCE_NEXT || !message->open || !message->has_first ||
+        message->has_last || frame->psn != ((message->last_psn + 1) & FRAME_PSN_MASK))
+        return message_note_other(queue, track, flow, frame, at_ns, place);
+    message->frames++;
+    message->payload_bytes += frame->payload_bytes;
+    message->last_ns = at_ns;
+    message->last_psn = frame->psn;
+    message->opcode_number = frame->opcode_number;
+    return 0;
+}
 
 /*
  * Ends open messages as incomplete: those whose last frame was seen, but to which nothing has been added since

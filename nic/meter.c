@@ -19,6 +19,8 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
     size_t fixed_bytes = flow_table_bytes(options->flows_max) + options->messages_max * sizeof(struct record_message);
     size_t left_bytes = options->memory_bytes > fixed_bytes ? options->memory_bytes - fixed_bytes : 0;
 
+    const struct window_tallies stored = {tallies, TALLY_WINDOWS, TALLY_WINDOWS_OVERWRITTEN};
+
     memset(meter, 0, sizeof *meter);
     meter->tallies = tallies;
     pairing_budget_init(&meter->pairing);
@@ -26,7 +28,7 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
     if (error == 0)
         error = message_queue_create(&meter->messages, options->messages_max, tallies);
     if (error == 0)
-        error = window_ring_create(&meter->windows, options->window_ns, left_bytes, tallies);
+        error = window_ring_create(&meter->windows, options->window_ns, left_bytes, left_bytes / 8, &stored);
     if (error == 0)
         return 0;
     meter_fini(meter);
@@ -243,6 +245,7 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
         .highest = flow->streams[stream].sequence.highest,
         .place = place,
         .pause_ns = pause_ns,
+        .payload_bytes = frame->payload_bytes,
         .goes_on = !begins_message(frame),
         .at_sender = flow->vantage == VANTAGE_TX,
     };
@@ -324,10 +327,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns, place);
 }
 
-static void count_frame(struct meter *meter, const struct frame *frame, uint32_t hash, uint64_t at_ns)
+static void count_frame(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)
 {
-    struct flow *flow = flow_find(meter->flows, &frame->key, hash);
-
     if (flow == NULL)
         flow = begin_flow(meter, frame, at_ns);
     if (flow == NULL)
@@ -341,33 +342,51 @@ static void count_frame(struct meter *meter, const struct frame *frame, uint32_t
         count_data(meter, flow, frame, at_ns);
 }
 
-/*
- * Three passes over a burst, so that the memory of one frame's flow is on its way while others are worked on.
- */
-void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count)
+/* What is RoCE of a burst, and when it came; the rest is counted by name. Returns how many frames are left. */
+static size_t parse_burst(struct meter *meter, const struct source_frame *seen, size_t count, struct frame *parsed,
+                          uint64_t *times_ns)
 {
-    struct frame parsed[SOURCE_BURST_FRAMES];
-    uint32_t hashes[SOURCE_BURST_FRAMES];
-    uint64_t times_ns[SOURCE_BURST_FRAMES];
-    size_t kept = 0;
+    size_t kept = 0, plain = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct frame *frame = &parsed[kept];
         enum tally verdict =
-            frame_parse(frame, frames[i].layer, frames[i].bytes, frames[i].captured_bytes, frames[i].original_bytes);
-        tally_add(meter->tallies, verdict, 1);
+            frame_parse(frame, seen[i].layer, seen[i].bytes, seen[i].captured_bytes, seen[i].original_bytes);
+        plain += verdict == TALLY_FRAMES_ROCE;
+        if (verdict != TALLY_FRAMES_ROCE)
+            tally_add(meter->tallies, verdict, 1);
         if (!frame_is_kept(verdict))
             continue;
-        frame->key.port = frames[i].port;
-        hashes[kept] = flow_hash(meter->flows, &frame->key);
-        times_ns[kept] = frames[i].at_ns;
-        flow_expect(meter->flows, hashes[kept++]);
+        frame->key.port = seen[i].port;
+        times_ns[kept++] = seen[i].at_ns;
     }
+    tally_add(meter->tallies, TALLY_FRAMES_ROCE, plain);
     pairing_budget_add(&meter->pairing, kept);
-    for (size_t i = 0; i < kept; i++)
-        flow_expect_frame(meter->flows, hashes[i], parsed[i].psn);
-    for (size_t i = 0; i < kept; i++)
-        count_frame(meter, &parsed[i], hashes[i], times_ns[i]);
+    return kept;
+}
+
+/* Passes over a burst, so that the memory of one frame's flow is on its way while others are worked on. */
+static void count_burst(struct meter *meter, const struct source_frame *frames, size_t count)
+{
+    struct frame parsed[FLOW_BURST_MAX];
+    struct flow *flows[FLOW_BURST_MAX];
+    uint64_t times_ns[FLOW_BURST_MAX];
+    size_t kept = parse_burst(meter, frames, count, parsed, times_ns);
+    uint32_t known = flow_count(meter->flows);
+
+    flow_find_burst(meter->flows, parsed, kept, flows);
+    for (size_t i = 0; i < kept; i++) {
+        if (flow_count(meter->flows) != known) /* found before one of its frames began a flow */
+            flows[i] = flow_find(meter->flows, &parsed[i].key);
+        count_frame(meter, flows[i], &parsed[i], times_ns[i]);
+    }
+}
+
+void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count)
+{
+    for (; count > FLOW_BURST_MAX; frames += FLOW_BURST_MAX, count -= FLOW_BURST_MAX)
+        count_burst(meter, frames, FLOW_BURST_MAX);
+    count_burst(meter, frames, count);
 }
 
 void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)

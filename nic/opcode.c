@@ -2,8 +2,6 @@
 /* The opcode table, indexed by opcode. Invariant: extension_bytes is the sum of the sizes of the extensions. */
 #include "nic/opcode.h"
 
-#include <stddef.h>
-
 enum {
     NONE = OPCODE_NONE,
     RDETH = OPCODE_RDETH,
@@ -23,19 +21,12 @@ enum {
     (HAS(x, RDETH, 4) + HAS(x, DETH, 8) + HAS(x, XRCETH, 4) + HAS(x, FETH, 4) + HAS(x, RETH, 16) +                     \
      HAS(x, ATOMICETH, 28) + HAS(x, AETH, 4) + HAS(x, ATOMICACKETH, 8) + HAS(x, IMMDT, 4) + HAS(x, IETH, 4))
 
-static const struct opcode opcodes[256] = {
+const struct opcode opcode_table[256] = {
 #define OPCODE(number, name, extensions, position, kind)                                                               \
     [number] = {#name, extensions, EXTENSION_BYTES(extensions), OPCODE_##position, OPCODE_##kind},
 #include "nic/opcode.def"
 #undef OPCODE
 };
-
-const struct opcode *opcode_find(uint8_t number)
-{
-    const struct opcode *opcode = &opcodes[number];
-
-    return opcode->name == NULL ? NULL : opcode;
-}
 
 unsigned opcode_extension_bytes(enum opcode_extension extension)
 {

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Headers between BTH and payload, in the order in which they follow each other. */
@@ -57,8 +58,15 @@ static inline int opcode_is_connected(uint8_t number)
     return transport == 0 || transport == 1 || transport == 5;
 }
 
+extern const struct opcode opcode_table[256];
+
 /* The entry of an opcode, or NULL when it does not exist. */
-const struct opcode *opcode_find(uint8_t number);
+static inline const struct opcode *opcode_find(uint8_t number)
+{
+    const struct opcode *opcode = &opcode_table[number];
+
+    return opcode->kind == 0 ? NULL : opcode;
+}
 
 /* Bytes of one extension header. */
 unsigned opcode_extension_bytes(enum opcode_extension extension);

@@ -24,6 +24,9 @@
 #define PCAP_MAGIC_NS     0xa1b23c4du
 #define PCAP_HEADER_BYTES 24
 #define PCAP_RECORD_BYTES 16
+#define PCAP_LINK_TYPE    0xffffu
+#define PCAP_HAS_FCS      0x04000000u
+#define PCAP_FCS_SHIFT    28 /* its length in 16-bit words */
 
 #define NG_SECTION         0x0a0d0d0au
 #define NG_INTERFACE       1u
@@ -33,13 +36,15 @@
 #define NG_BYTE_ORDER      0x1a2b3c4du
 #define NG_BLOCK_BYTES_MIN 12u
 #define NG_OPTION_TSRESOL  9
+#define NG_OPTION_FCSLEN   13
 #define NG_OPTION_TSOFFSET 14
 
 struct interface {
     uint32_t snap_bytes;
+    uint32_t link_type;
     enum frame_layer layer;
-    bool is_readable;
     uint8_t resolution; /* if_tsresol */
+    uint8_t fcs_bytes;  /* at the end of each frame */
     int64_t offset_s;
 };
 
@@ -55,6 +60,8 @@ struct packet_file {
     bool is_swapped; /* big-endian numbers */
     bool is_nanosecond;
     bool has_ended;
+    bool has_given;  /* a packet of a link type that is read */
+    bool has_warned; /* of one that is not */
     struct interface interfaces[INTERFACES_MAX];
     uint32_t interfaces_count;
 };
@@ -118,35 +125,35 @@ static int damaged(struct packet_file *file, const char *what)
                             (unsigned long long)offset_of(file), what);
 }
 
-static bool find_layer(uint32_t link_type, enum frame_layer *layer)
+static enum frame_layer find_layer(uint32_t link_type)
 {
     switch (link_type) {
     case 1:
-        *layer = FRAME_LAYER_ETHERNET;
-        return true;
+        return FRAME_LAYER_ETHERNET;
     case 12: /* what BSD systems wrote for raw IP */
     case 14:
     case 101:
     case 228:
     case 229:
-        *layer = FRAME_LAYER_RAW_IP;
-        return true;
+        return FRAME_LAYER_RAW_IP;
     case 113:
-        *layer = FRAME_LAYER_SLL;
-        return true;
+        return FRAME_LAYER_SLL;
+    case 197:
+        return FRAME_LAYER_ERF;
+    case 247:
+        return FRAME_LAYER_INFINIBAND;
     case 276:
-        *layer = FRAME_LAYER_SLL2;
-        return true;
+        return FRAME_LAYER_SLL2;
     default:
-        return false;
+        return FRAME_LAYER_OTHER;
     }
 }
 
 static int refuse_link_type(const struct packet_file *file, uint32_t link_type)
 {
     return log_error_return(-EPROTONOSUPPORT,
-                            "%s: link type %u is not read (Ethernet 1, raw IP 101, Linux cooked 113 and 276 are); "
-                            "convert the capture or take it on an Ethernet port",
+                            "%s: link type %u is not read (Ethernet 1, raw IP 101, Linux cooked 113 and 276, ERF 197 "
+                            "and InfiniBand 247 are); convert the capture or take it on an Ethernet port",
                             file->name, link_type);
 }
 
@@ -160,9 +167,11 @@ static int open_pcap(struct packet_file *file, uint32_t magic_le)
         return cut(file, "the file header");
     cursor_init(&in, file->bytes + file->position, PCAP_HEADER_BYTES);
     cursor_skip(&in, 20);
-    uint32_t link_type = number32(file, &in) & 0xffff;
-    if (!find_layer(link_type, &file->interfaces[0].layer))
-        return refuse_link_type(file, link_type);
+    uint32_t link = number32(file, &in);
+    file->interfaces[0].layer = find_layer(link & PCAP_LINK_TYPE);
+    file->interfaces[0].fcs_bytes = (link & PCAP_HAS_FCS) != 0 ? (uint8_t)((link >> PCAP_FCS_SHIFT) * 2) : 0;
+    if (file->interfaces[0].layer == FRAME_LAYER_OTHER)
+        return refuse_link_type(file, link & PCAP_LINK_TYPE);
     file->position += PCAP_HEADER_BYTES;
     return 0;
 }
@@ -261,6 +270,18 @@ void packet_file_close(struct packet_file **file)
     *file = NULL;
 }
 
+/* A frame check sequence is no part of the frame, where the file says that it is there. */
+static void remove_fcs(struct packet *packet, uint32_t fcs_bytes)
+{
+    if (fcs_bytes == 0)
+        return;
+    if (packet->original_bytes < packet->captured_bytes)
+        packet->original_bytes = packet->captured_bytes;
+    packet->original_bytes -= packet->original_bytes < fcs_bytes ? packet->original_bytes : fcs_bytes;
+    if (packet->captured_bytes > packet->original_bytes)
+        packet->captured_bytes = packet->original_bytes;
+}
+
 static int next_pcap(struct packet_file *file, struct packet *packet)
 {
     struct cursor in;
@@ -283,6 +304,7 @@ static int next_pcap(struct packet_file *file, struct packet *packet)
         return cut(file, "a frame");
     packet->bytes = file->bytes + file->position + PCAP_RECORD_BYTES;
     file->position += PCAP_RECORD_BYTES + packet->captured_bytes;
+    remove_fcs(packet, file->interfaces[0].fcs_bytes);
     return 1;
 }
 
@@ -317,6 +339,8 @@ static void read_interface_options(const struct packet_file *file, struct interf
         cursor_init(&value, bytes, length);
         if (code == NG_OPTION_TSRESOL)
             interface->resolution = cursor_u8(&value);
+        if (code == NG_OPTION_FCSLEN)
+            interface->fcs_bytes = cursor_u8(&value);
         if (code == NG_OPTION_TSOFFSET && length == 8)
             interface->offset_s = (int64_t)number64(file, &value);
     }
@@ -328,17 +352,38 @@ static int read_interface(struct packet_file *file, struct cursor *in)
         return damaged(file, "more than 256 interfaces in a section");
     struct interface *interface = &file->interfaces[file->interfaces_count];
     *interface = (struct interface){.resolution = 6};
-    uint32_t link_type = number16(file, in);
+    interface->link_type = number16(file, in);
     cursor_skip(in, 2);
     interface->snap_bytes = number32(file, in);
     if (in->failed)
         return damaged(file, "an interface block that is too short");
-    if (!find_layer(link_type, &interface->layer))
-        return refuse_link_type(file, link_type);
-    interface->is_readable = true;
+    interface->layer = find_layer(interface->link_type);
     read_interface_options(file, interface, in);
     file->interfaces_count++;
     return 0;
+}
+
+static bool has_readable(const struct packet_file *file)
+{
+    for (uint32_t i = 0; i < file->interfaces_count; i++) {
+        if (file->interfaces[i].layer != FRAME_LAYER_OTHER)
+            return true;
+    }
+    return file->has_given;
+}
+
+/* One interface among others may be of a link type that is not read; a file of nothing else is refused. */
+static int take_unread(struct packet_file *file, const struct interface *interface)
+{
+    if (!has_readable(file)) {
+        file->has_ended = true;
+        return refuse_link_type(file, interface->link_type);
+    }
+    if (!file->has_warned)
+        log_warning("%s: an interface of link type %u is not read; its frames are counted as frames_link_type_total",
+                    file->name, interface->link_type);
+    file->has_warned = true;
+    return 1;
 }
 
 static int take_packet(struct packet_file *file, struct packet *packet, uint32_t interface, struct cursor *in)
@@ -349,7 +394,8 @@ static int take_packet(struct packet_file *file, struct packet *packet, uint32_t
     if (interface >= file->interfaces_count)
         return damaged(file, "a packet of an interface that was not described");
     packet->layer = file->interfaces[interface].layer;
-    return 1;
+    remove_fcs(packet, file->interfaces[interface].fcs_bytes);
+    return packet->layer == FRAME_LAYER_OTHER ? take_unread(file, &file->interfaces[interface]) : 1;
 }
 
 static int read_enhanced(struct packet_file *file, struct packet *packet, struct cursor *in, bool is_obsolete)
@@ -453,5 +499,7 @@ int packet_file_next(struct packet_file *file, struct packet *packet)
     int result = file->is_ng ? next_ng(file, packet) : next_pcap(file, packet);
     if (result <= 0)
         file->has_ended = true;
+    else if (packet->layer != FRAME_LAYER_OTHER)
+        file->has_given = true;
     return result;
 }

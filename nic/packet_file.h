@@ -27,7 +27,11 @@ int packet_file_open(struct packet_file **file, const char *path);
 /* The same on bytes in memory, which stay the caller's. `name` is for diagnostics. */
 int packet_file_open_memory(struct packet_file **file, const char *name, const void *bytes, size_t length_bytes);
 
-/* Returns 1 with a packet, 0 at the end, -EBADMSG (logged with the offset) at a cut or a damaged record. */
+/*
+ * Returns 1 with a packet (of FRAME_LAYER_OTHER where only some of the interfaces have a link type that is read; warned
+ * of once), 0 at the end, -EPROTONOSUPPORT (logged) when the file has nothing else,
+ * -EBADMSG (logged with the offset) at a cut or a damaged record.
+ */
 int packet_file_next(struct packet_file *file, struct packet *packet);
 
 void packet_file_close(struct packet_file **file);

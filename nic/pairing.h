@@ -2,8 +2,9 @@
 /*
  * Which two flows are the directions of one connection: answers that travel in the one concern the other, but a BTH
  * names the receiver's queue pair only. Known by the connection's set-up or from the host (pairing_join), else by
- * agreement: several acknowledgements in a row whose PSN only one flow of the opposite direction can have sent. What is
- * not known stays unpaired. Its work is bounded by the number of frames that pass. On the measuring thread.
+ * agreement: of the flows of the opposite direction only one has sent everything that was acknowledged by the time when
+ * it was. What is not known stays unpaired. Its work is bounded by the number of frames that pass. On the measuring
+ * thread.
  */
 #pragma once
 
@@ -14,13 +15,15 @@
 #include "nic/tally.h"
 #include "wire/record.h"
 
+#define PAIRING_POSSIBLE_MAX 8
+
 struct flow;
 struct flow_table;
 
 /* A flow's part, embedded in it; zero is: nothing known. */
 struct pairing {
-    uint32_t flow; /* number of the other direction's flow; 0 = not known */
-    uint32_t candidate;
+    uint32_t flow;                           /* number of the other direction's flow; 0 = not known */
+    uint32_t possible[PAIRING_POSSIBLE_MAX]; /* flows that no acknowledgement has contradicted, and then zeros */
     uint32_t last_psn;
     uint32_t skip;  /* acknowledgements that are not looked at */
     uint32_t pause; /* how many were skipped last */

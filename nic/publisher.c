@@ -20,6 +20,7 @@
 #define TRIGGERS_MAX        32
 #define TRIGGER_DELAY_NS    (50u * MS)    /* until all frames of the interval have surely been read */
 #define TRIGGER_WAIT_MAX_NS (10000u * MS) /* for an interval that ends in the future */
+#define LINK_WAIT_MAX_NS    (10000u * MS) /* then nobody is there to take it, though it may be recorded */
 #define WALK_RECORDS        512
 #define WALK_BUDGET         4096
 
@@ -238,7 +239,8 @@ static void go_on_answering(struct publisher *publisher, uint64_t now_ns)
     const struct window_ring *ring = publisher->meter->windows;
     bool done;
 
-    if (now_ns < answer->due_ns)
+    bool is_held_up = emitter_is_waiting(publisher->emitter) && now_ns < answer->due_ns + LINK_WAIT_MAX_NS;
+    if (now_ns < answer->due_ns || is_held_up)
         return;
     if (!publisher->is_walking) {
         meter_settle(publisher->meter, now_ns, 0);

@@ -23,6 +23,9 @@ struct recovery_range {
 struct recovery {
     struct recovery_range asked;  /* a NAK or the pause of a time-out tells that these are sent again */
     struct recovery_range likely; /* the sender went back there, or a NAK that may be meant for another flow */
+    uint64_t came_late;           /* bit n: asked.from + n was taken for sent again when it came late */
+    uint32_t reordered_frames;    /* and then it came once more: it had only been overtaken */
+    uint64_t reordered_bytes;
     uint32_t late_unknown_frames; /* seen for the first time below the highest, cause unknown */
     uint32_t duplicate_frames;    /* came twice, one behind the other, with no reason for the sender to do so */
     uint32_t timeouts;            /* pauses as long as a time-out, after which the sender went back */
@@ -34,8 +37,9 @@ struct recovery_frame {
     uint32_t psn;
     uint32_t highest; /* of those seen before */
     enum sequence_place place;
-    uint64_t pause_ns;  /* since the flow's data frame before */
-    uint64_t usual_ns;  /* mean distance of the flow's data frames */
+    uint64_t pause_ns; /* since the flow's data frame before */
+    uint64_t usual_ns; /* mean distance of the flow's data frames */
+    uint32_t payload_bytes;
     bool goes_on;       /* it is not the first of its message */
     bool at_sender;     /* seen at the sender's own port */
     bool answers_heard; /* answers to the flow's frames pass here too: a NAK would have been seen */

@@ -13,8 +13,9 @@
 
 struct sequence {
     uint32_t highest;
+    uint32_t run; /* all from here to the highest have been seen */
     bool begun;
-    uint64_t seen[SEQUENCE_PSNS / 64]; /* bit PSN % SEQUENCE_PSNS */
+    uint64_t seen[SEQUENCE_PSNS / 64]; /* bit PSN % SEQUENCE_PSNS; of those before the run */
 };
 
 enum sequence_place {
@@ -30,8 +31,17 @@ static inline int32_t sequence_distance(uint32_t a, uint32_t b)
     return (int32_t)((a - b) << 8) >> 8;
 }
 
+/* What sequence_add does with all but most. */
+enum sequence_place sequence_add_other(struct sequence *sequence, uint32_t psn);
+
 /* Adds a PSN and says where it fell. SEQUENCE_FAR changes nothing. */
-enum sequence_place sequence_add(struct sequence *sequence, uint32_t psn);
+static inline enum sequence_place sequence_add(struct sequence *sequence, uint32_t psn)
+{
+    if (psn != ((sequence->highest + 1) & SEQUENCE_PSN_MASK) || psn % SEQUENCE_PSNS == 0 || !sequence->begun)
+        return sequence_add_other(sequence, psn);
+    sequence->highest = psn;
+    return SEQUENCE_NEXT;
+}
 
 /* Whether the PSN is one of the last SEQUENCE_PSNS up to the highest, and has been seen. */
 bool sequence_holds(const struct sequence *sequence, uint32_t psn);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ring of windows. It is cut into blocks; an entry is one 16-byte unit, or three of them when a value is too large
- * for it. Invariants: a block's entries are contiguous and never split; block numbers only rise, block b lies at
- * b % blocks_count; every window given up has an index below held_from.
+ * The ring of windows. It is cut into blocks; entries are written as window_code.h says, which takes fewer bytes than
+ * columns of fixed width would, and are read block by block. A block that is pinned when the ring comes round to it
+ * changes places with a spare one.
+ * Invariants: block numbers only rise, a number's block is places[number % places_count], or one of the pinned ones;
+ * an entry is never split; every window given up that no pin keeps has an index below held_from.
  */
 #include "nic/window.h"
 
@@ -10,70 +12,221 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_UNITS     4096u
-#define BLOCKS_MIN      4u
-#define LARGE_UNITS     3u
-#define INDEX_BITS      14
-#define OFFSET_BITS     20
-#define FRAMES_BITS     11
-#define PAYLOAD_BITS    22
-#define OVERHEAD_BITS   18
-#define FLOW_BITS       18
-#define INDEX_SLACK     ((uint64_t)1 << (INDEX_BITS - 1))
-#define LOW_BITS(count) (((uint64_t)1 << (count)) - 1)
+#include "nic/pages.h"
+#include "nic/window_code.h"
 
-/* One unit: low = flow, index - base, first offset, frames, large; high = last offset, payload, overhead. */
-struct unit {
-    uint64_t low;
-    uint64_t high;
-};
+#define BLOCK_BYTES     65536u
+#define BLOCKS_MIN      4u
+#define WINDOW_NS_LIMIT (1000u * WINDOW_NS_MAX)
 
 struct block {
     uint64_t number; /* which block of all times lies here */
-    uint64_t base;   /* entries say index - base */
+    uint64_t base;   /* the newest index when it began */
+    uint64_t newest; /* the newest index when it ended */
     uint64_t index_min;
-    uint64_t index_max;
-    uint32_t units_count;
+    uint32_t bytes_used;
     uint32_t entries_count;
+    struct window_code code;
+};
+
+struct pin {
+    uint64_t from_index;
+    uint64_t to_index;
+    uint64_t from_block;
+    uint64_t to_block;
 };
 
 struct window_ring {
     uint32_t window_ns;
-    uint32_t blocks_count;
-    uint64_t held_from;
     uint64_t present_start_ns; /* the window that contained the last frame, to save a division */
     uint64_t present_index;
+    uint8_t *at; /* where the next entry goes, and from where on the block is full */
+    uint8_t *full_at;
     struct block *present;
-    struct tallies *tallies;
+    struct window_code_met met;
+    uint64_t held_from;
+    struct window_tallies tallies;
+    uint32_t blocks_count;
+    uint32_t places_count;
+    uint32_t spares_count;
+    uint32_t pinned_count;
+    unsigned pins_count;
+    struct pin pins[WINDOW_PINS_MAX]; /* the oldest first */
     struct block *blocks;
-    struct unit *units;
+    uint32_t *places; /* numbers of blocks in `blocks`: those of the ring */
+    uint32_t *spares;
+    uint32_t *pinned; /* by rising block number */
+    uint8_t *memory;
 };
 
-static struct unit *units_of(const struct window_ring *ring, const struct block *block)
+static uint8_t *bytes_of(const struct window_ring *ring, const struct block *block)
 {
-    return ring->units + (size_t)(block - ring->blocks) * BLOCK_UNITS;
+    return ring->memory + (size_t)(block - ring->blocks) * BLOCK_BYTES;
 }
 
-static void begin_block(struct window_ring *ring, uint64_t number, uint64_t index)
+static uint32_t bytes_used(const struct window_ring *ring, const struct block *block)
 {
-    struct block *block = &ring->blocks[number % ring->blocks_count];
+    return block == ring->present ? (uint32_t)(ring->at - bytes_of(ring, block)) : block->bytes_used;
+}
+
+static uint64_t newest_in(const struct window_ring *ring, const struct block *block)
+{
+    return block == ring->present ? block->code.newest : block->newest;
+}
+
+static uint64_t oldest_number(const struct window_ring *ring)
+{
+    uint64_t newest = ring->present->number;
+
+    return newest < ring->places_count ? 0 : newest - ring->places_count + 1;
+}
+
+/* ---- pins ---- */
+
+static bool is_pinned(const struct window_ring *ring, uint64_t number)
+{
+    for (unsigned i = 0; i < ring->pins_count; i++) {
+        if (number >= ring->pins[i].from_block && number <= ring->pins[i].to_block)
+            return true;
+    }
+    return false;
+}
+
+static void give_up(struct window_ring *ring, struct block *block)
+{
+    if (block->entries_count != 0)
+        tally_add(ring->tallies.tallies, ring->tallies.overwritten, block->entries_count);
+    block->entries_count = 0;
+}
+
+/* Gives up the oldest pin, and the blocks that no other pin keeps. */
+static void unpin_oldest(struct window_ring *ring)
+{
+    uint32_t kept = 0;
+
+    ring->pins_count--;
+    memmove(ring->pins, ring->pins + 1, ring->pins_count * sizeof *ring->pins);
+    tally_add(ring->tallies.tallies, TALLY_PINS_GIVEN_UP, 1);
+    for (uint32_t i = 0; i < ring->pinned_count; i++) {
+        struct block *block = &ring->blocks[ring->pinned[i]];
+        if (is_pinned(ring, block->number)) {
+            ring->pinned[kept++] = ring->pinned[i];
+        } else {
+            give_up(ring, block);
+            ring->spares[ring->spares_count++] = ring->pinned[i];
+        }
+    }
+    ring->pinned_count = kept;
+}
+
+/* Whether the block at this place was put among the pinned ones, and a spare one in its place. */
+static bool keep_pinned(struct window_ring *ring, uint32_t *place)
+{
+    uint64_t number = ring->blocks[*place].number;
+
+    while (is_pinned(ring, number) && ring->spares_count == 0)
+        unpin_oldest(ring);
+    if (!is_pinned(ring, number))
+        return false;
+    ring->pinned[ring->pinned_count++] = *place;
+    *place = ring->spares[--ring->spares_count];
+    return true;
+}
+
+/* The newest index of all that was stored before the block, plus 1. */
+static uint64_t begins_at(const struct window_ring *ring, const struct block *block)
+{
+    return block->number == 0 || block->base < ring->held_from ? ring->held_from : block->base + 1;
+}
+
+bool window_pin(struct window_ring *ring, uint64_t from_ns, uint64_t to_ns)
+{
+    struct pin pin = {.from_index = from_ns / ring->window_ns, .to_index = to_ns / ring->window_ns};
+    uint32_t room = ring->blocks_count - ring->places_count;
+    bool is_found = false;
+
+    for (uint64_t number = oldest_number(ring); number <= ring->present->number; number++) {
+        const struct block *block = &ring->blocks[ring->places[number % ring->places_count]];
+        if (block->entries_count == 0 || block->index_min > pin.to_index || newest_in(ring, block) < pin.from_index)
+            continue;
+        if (!is_found)
+            pin.from_block = number;
+        pin.to_block = number;
+        is_found = true;
+    }
+    if (!is_found || room == 0)
+        return false;
+    if (pin.to_block - pin.from_block >= room) {
+        pin.from_block = pin.to_block - room + 1;
+        pin.from_index = begins_at(ring, &ring->blocks[ring->places[pin.from_block % ring->places_count]]);
+    }
+    if (pin.from_index < ring->held_from)
+        pin.from_index = ring->held_from;
+    if (ring->pins_count == WINDOW_PINS_MAX)
+        unpin_oldest(ring);
+    ring->pins[ring->pins_count++] = pin;
+    tally_add(ring->tallies.tallies, TALLY_PINS, 1);
+    return true;
+}
+
+/* ---- writing ---- */
+
+static void begin_block(struct window_ring *ring, uint64_t number)
+{
+    uint32_t *place = &ring->places[number % ring->places_count];
+    struct block *block = &ring->blocks[*place];
+    struct window_code code = ring->present->code;
 
     if (block->entries_count != 0) {
-        tally_add(ring->tallies, TALLY_WINDOWS_OVERWRITTEN, block->entries_count);
-        if (block->index_max >= ring->held_from)
-            ring->held_from = block->index_max + 1;
+        if (block->newest >= ring->held_from)
+            ring->held_from = block->newest + 1;
+        if (!keep_pinned(ring, place))
+            give_up(ring, block);
+        block = &ring->blocks[*place];
     }
-    *block = (struct block){
-        .number = number, .base = index < INDEX_SLACK ? 0 : index - INDEX_SLACK, .index_min = UINT64_MAX};
+    window_code_adapt(&code, &ring->met);
+    *block = (struct block){.number = number, .base = code.newest, .index_min = UINT64_MAX, .code = code};
+    ring->met = (struct window_code_met){0};
     ring->present = block;
+    ring->at = bytes_of(ring, block);
+    ring->full_at = ring->at + BLOCK_BYTES - 2 * WINDOW_CODE_BYTES_MAX;
 }
 
-int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t memory_bytes, struct tallies *tallies)
+static void begin_next_block(struct window_ring *ring)
 {
-    size_t block_bytes = sizeof(struct block) + BLOCK_UNITS * sizeof(struct unit);
-    size_t blocks_count = memory_bytes / block_bytes;
+    struct block *block = ring->present;
 
-    if (window_ns < WINDOW_NS_MIN || window_ns > WINDOW_NS_MAX || blocks_count < BLOCKS_MIN ||
+    block->bytes_used = bytes_used(ring, block);
+    block->newest = block->code.newest;
+    begin_block(ring, block->number + 1);
+}
+
+static int allocate(struct window_ring *ring)
+{
+    uint32_t count = ring->blocks_count;
+
+    ring->blocks = calloc(count, sizeof *ring->blocks);
+    ring->places = calloc(ring->places_count, sizeof *ring->places);
+    ring->spares = calloc(count, sizeof *ring->spares);
+    ring->pinned = calloc(count, sizeof *ring->pinned);
+    ring->memory = pages_create((size_t)count * BLOCK_BYTES);
+    if (ring->blocks == NULL || ring->places == NULL || ring->spares == NULL || ring->pinned == NULL ||
+        ring->memory == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < ring->places_count; i++)
+        ring->places[i] = i;
+    for (uint32_t i = ring->places_count; i < count; i++)
+        ring->spares[ring->spares_count++] = i;
+    return 0;
+}
+
+int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t memory_bytes, size_t pinned_bytes,
+                       const struct window_tallies *tallies)
+{
+    size_t block_bytes = sizeof(struct block) + 3 * sizeof(uint32_t) + BLOCK_BYTES;
+    size_t blocks_count = memory_bytes / block_bytes, spares_count = pinned_bytes / block_bytes;
+
+    if (window_ns < WINDOW_NS_MIN || window_ns > WINDOW_NS_LIMIT || blocks_count < BLOCKS_MIN + spares_count ||
         blocks_count > UINT32_MAX)
         return -EINVAL;
     struct window_ring *made = calloc(1, sizeof *made);
@@ -81,14 +234,16 @@ int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t mem
         return -ENOMEM;
     made->window_ns = window_ns;
     made->blocks_count = (uint32_t)blocks_count;
-    made->tallies = tallies;
-    made->blocks = calloc(blocks_count, sizeof *made->blocks);
-    made->units = calloc(blocks_count, BLOCK_UNITS * sizeof *made->units);
-    if (made->blocks == NULL || made->units == NULL) {
+    made->places_count = (uint32_t)(blocks_count - spares_count);
+    made->tallies = *tallies;
+    int error = allocate(made);
+    if (error != 0) {
         window_ring_destroy(&made);
-        return -ENOMEM;
+        return error;
     }
-    begin_block(made, 0, 0);
+    made->present = made->blocks;
+    window_code_begin(&made->present->code, window_ns);
+    begin_block(made, 0);
     *ring = made;
     return 0;
 }
@@ -98,7 +253,10 @@ void window_ring_destroy(struct window_ring **ring)
     if (*ring == NULL)
         return;
     free((*ring)->blocks);
-    free((*ring)->units);
+    free((*ring)->places);
+    free((*ring)->spares);
+    free((*ring)->pinned);
+    pages_destroy((*ring)->memory, (size_t)(*ring)->blocks_count * BLOCK_BYTES);
     free(*ring);
     *ring = NULL;
 }
@@ -108,103 +266,36 @@ uint32_t window_ring_window_ns(const struct window_ring *ring)
     return ring->window_ns;
 }
 
-static bool is_small(const struct window *window, const struct block *block)
+static void store(struct window_ring *ring, const struct window *window, uint32_t flow)
 {
-    return window->index >= block->base && window->index - block->base <= LOW_BITS(INDEX_BITS) &&
-           window->frames <= LOW_BITS(FRAMES_BITS) && window->payload_bytes <= LOW_BITS(PAYLOAD_BITS) &&
-           window->wire_bytes >= window->payload_bytes &&
-           window->wire_bytes - window->payload_bytes <= LOW_BITS(OVERHEAD_BITS) && window->retransmitted_frames == 0 &&
-           window->marked_frames == 0;
-}
-
-static struct unit pack_small(const struct window *window, uint32_t flow, uint64_t base)
-{
-    struct unit unit = {.low = flow, .high = window->last_offset_ns};
-
-    unit.low |= (window->index - base) << FLOW_BITS;
-    unit.low |= (uint64_t)window->first_offset_ns << (FLOW_BITS + INDEX_BITS);
-    unit.low |= (uint64_t)window->frames << (FLOW_BITS + INDEX_BITS + OFFSET_BITS);
-    unit.high |= (uint64_t)window->payload_bytes << OFFSET_BITS;
-    unit.high |= (uint64_t)(window->wire_bytes - window->payload_bytes) << (OFFSET_BITS + PAYLOAD_BITS);
-    return unit;
-}
-
-#define LARGE_FLAG ((uint64_t)1 << 63)
-
-static void pack_large(const struct window *window, uint32_t flow, struct unit units[LARGE_UNITS])
-{
-    units[0].low = LARGE_FLAG | flow | (uint64_t)window->first_offset_ns << (FLOW_BITS + INDEX_BITS);
-    units[0].high = window->last_offset_ns | (uint64_t)window->payload_bytes << 32;
-    units[1].low = window->index;
-    units[1].high = window->frames | (uint64_t)window->wire_bytes << 32;
-    units[2].low = window->retransmitted_frames | (uint64_t)window->marked_frames << 16;
-    units[2].high = 0;
-}
-
-static unsigned unpack(const struct unit *units, uint64_t base, struct window *window, uint32_t *flow)
-{
-    bool is_large = (units[0].low & LARGE_FLAG) != 0;
-
-    *flow = (uint32_t)(units[0].low & LOW_BITS(FLOW_BITS));
-    *window = (struct window){
-        .first_offset_ns = (uint32_t)(units[0].low >> (FLOW_BITS + INDEX_BITS) & LOW_BITS(OFFSET_BITS)),
-        .last_offset_ns = (uint32_t)(units[0].high & LOW_BITS(OFFSET_BITS)),
-    };
-    if (is_large) {
-        window->payload_bytes = (uint32_t)(units[0].high >> 32);
-        window->index = units[1].low;
-        window->frames = (uint32_t)units[1].high;
-        window->wire_bytes = (uint32_t)(units[1].high >> 32);
-        window->retransmitted_frames = (uint16_t)units[2].low;
-        window->marked_frames = (uint16_t)(units[2].low >> 16);
-        return LARGE_UNITS;
-    }
-    window->index = base + (units[0].low >> FLOW_BITS & LOW_BITS(INDEX_BITS));
-    window->frames = (uint32_t)(units[0].low >> (FLOW_BITS + INDEX_BITS + OFFSET_BITS) & LOW_BITS(FRAMES_BITS));
-    window->payload_bytes = (uint32_t)(units[0].high >> OFFSET_BITS & LOW_BITS(PAYLOAD_BITS));
-    window->wire_bytes = window->payload_bytes + (uint32_t)(units[0].high >> (OFFSET_BITS + PAYLOAD_BITS));
-    return 1;
+    if (ring->at >= ring->full_at)
+        begin_next_block(ring);
+    struct block *block = ring->present;
+    ring->at = window_code_put(&block->code, &ring->met, ring->at, window, flow);
+    block->entries_count++;
+    if (window->index < block->index_min)
+        block->index_min = window->index;
+    tally_add(ring->tallies.tallies, ring->tallies.stored, 1);
 }
 
 void window_close(struct window_ring *ring, struct window *window, uint32_t flow)
 {
-    struct block *block = ring->present;
-
     if (!window->open)
         return;
-    if (block->units_count + LARGE_UNITS > BLOCK_UNITS || window->index > block->base + LOW_BITS(INDEX_BITS)) {
-        begin_block(ring, block->entries_count == 0 ? block->number : block->number + 1, window->index);
-        block = ring->present;
-    }
-    struct unit *units = units_of(ring, block) + block->units_count;
-    if (is_small(window, block)) {
-        units[0] = pack_small(window, flow, block->base);
-        block->units_count += 1;
-    } else {
-        pack_large(window, flow, units);
-        block->units_count += LARGE_UNITS;
-    }
-    block->entries_count++;
-    block->index_min = window->index < block->index_min ? window->index : block->index_min;
-    block->index_max = window->index > block->index_max ? window->index : block->index_max;
-    tally_add(ring->tallies, TALLY_WINDOWS, 1);
+    store(ring, window, flow);
     window->open = false;
-}
-
-static void note_present(struct window_ring *ring, uint64_t at_ns)
-{
-    if (at_ns - ring->present_start_ns < ring->window_ns)
-        return;
-    ring->present_index = at_ns / ring->window_ns;
-    ring->present_start_ns = ring->present_index * ring->window_ns;
 }
 
 void window_note(struct window_ring *ring, struct window *window, uint32_t flow, const struct window_frame *frame)
 {
-    note_present(ring, frame->at_ns);
+    if (frame->at_ns - ring->present_start_ns >= ring->window_ns) {
+        ring->present_index = frame->at_ns / ring->window_ns;
+        ring->present_start_ns = ring->present_index * ring->window_ns;
+    }
     uint32_t offset_ns = (uint32_t)(frame->at_ns - ring->present_start_ns);
     if (!window->open || window->index != ring->present_index) {
-        window_close(ring, window, flow);
+        if (window->open)
+            store(ring, window, flow);
         *window = (struct window){
             .index = ring->present_index, .first_offset_ns = offset_ns, .last_offset_ns = offset_ns, .open = true};
     }
@@ -236,12 +327,7 @@ void window_record(const struct window *window, uint32_t flow, struct record_win
     };
 }
 
-static uint64_t oldest_block(const struct window_ring *ring)
-{
-    uint64_t newest = ring->present->number;
-
-    return newest < ring->blocks_count ? 0 : newest - ring->blocks_count + 1;
-}
+/* ---- reading ---- */
 
 void window_walk_begin(const struct window_ring *ring, struct window_walk *walk, uint64_t from_ns, uint64_t to_ns,
                        uint32_t flow)
@@ -250,34 +336,60 @@ void window_walk_begin(const struct window_ring *ring, struct window_walk *walk,
         .from_index = from_ns / ring->window_ns,
         .to_index = to_ns == 0 ? 0 : (to_ns - 1) / ring->window_ns,
         .flow = flow,
-        .block = oldest_block(ring),
         .end_block = ring->present->number,
-        .end_entry = ring->present->units_count,
+        .end_entry = bytes_used(ring, ring->present),
     };
 }
 
-static bool block_matters(const struct block *block, const struct window_walk *walk)
+/* The held block of the smallest number that is not below this one. */
+static const struct block *find_block(const struct window_ring *ring, uint64_t number, bool *from_pin)
 {
-    return block->entries_count != 0 && block->index_min <= walk->to_index && block->index_max >= walk->from_index;
+    uint64_t oldest = oldest_number(ring);
+
+    *from_pin = true;
+    for (uint32_t i = 0; i < ring->pinned_count; i++) {
+        if (ring->blocks[ring->pinned[i]].number >= number)
+            return &ring->blocks[ring->pinned[i]];
+    }
+    *from_pin = false;
+    if (number < oldest)
+        number = oldest;
+    return number > ring->present->number ? NULL : &ring->blocks[ring->places[number % ring->places_count]];
 }
 
-/* Goes on to the next block that may hold something; false at the end of the walk. */
-static bool walk_settle(const struct window_ring *ring, struct window_walk *walk)
+static bool block_matters(const struct window_ring *ring, const struct block *block, const struct window_walk *walk)
+{
+    return block->entries_count != 0 && block->index_min <= walk->to_index &&
+           newest_in(ring, block) >= walk->from_index;
+}
+
+/* The block in which something is left to read; NULL at the end of the walk. */
+static const struct block *walk_settle(const struct window_ring *ring, struct window_walk *walk)
 {
     for (;;) {
-        if (walk->block < oldest_block(ring)) {
-            walk->block = oldest_block(ring);
+        bool from_pin;
+        const struct block *block = find_block(ring, walk->block, &from_pin);
+        if (block == NULL || block->number > walk->end_block)
+            return NULL;
+        if (block->number != walk->block || walk->entry == 0) {
+            walk->block = block->number;
             walk->entry = 0;
+            walk->newest = block->base;
         }
-        const struct block *block = &ring->blocks[walk->block % ring->blocks_count];
-        uint32_t end = walk->block == walk->end_block ? walk->end_entry : block->units_count;
-        if (walk->block > walk->end_block)
-            return false;
-        if (walk->entry < end && block_matters(block, walk))
-            return true;
+        uint32_t end = walk->block == walk->end_block ? walk->end_entry : bytes_used(ring, block);
+        if (walk->entry < end && block_matters(ring, block, walk)) {
+            walk->has_pinned |= from_pin;
+            return block;
+        }
         walk->block++;
         walk->entry = 0;
     }
+}
+
+static bool is_wanted(const struct window_walk *walk, const struct window *window, uint32_t flow)
+{
+    return flow != 0 && window->index >= walk->from_index && window->index <= walk->to_index &&
+           (walk->flow == 0 || walk->flow == flow);
 }
 
 size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk, struct record_window *records,
@@ -286,23 +398,66 @@ size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk
     size_t count = 0;
 
     *done = false;
-    for (size_t looked_at = 0; count < capacity && looked_at < budget; looked_at++) {
-        if (!walk_settle(ring, walk)) {
+    for (size_t looked_at = 0; count < capacity && looked_at < budget;) {
+        const struct block *block = walk_settle(ring, walk);
+        if (block == NULL) {
             *done = true;
             break;
         }
-        const struct block *block = &ring->blocks[walk->block % ring->blocks_count];
+        struct window_code code = block->code;
+        const uint8_t *bytes = bytes_of(ring, block);
         struct window window;
         uint32_t flow;
-        walk->entry += unpack(units_of(ring, block) + walk->entry, block->base, &window, &flow);
-        if (window.index >= walk->from_index && window.index <= walk->to_index &&
-            (walk->flow == 0 || walk->flow == flow))
+        code.newest = walk->newest;
+        walk->entry = (uint32_t)(window_code_take(&code, bytes + walk->entry, &window, &flow) - bytes);
+        walk->newest = code.newest;
+        looked_at += flow != 0;
+        if (is_wanted(walk, &window, flow))
             window_record(&window, flow, &records[count++]);
     }
     return count;
 }
 
+/* ---- what is held ---- */
+
+void window_ring_use(const struct window_ring *ring, struct window_use *use)
+{
+    *use = (struct window_use){.held_from = ring->held_from, .held_to = ring->present->code.newest};
+    for (uint64_t number = oldest_number(ring); number <= ring->present->number; number++) {
+        const struct block *block = &ring->blocks[ring->places[number % ring->places_count]];
+        use->windows += block->entries_count;
+        use->bytes += bytes_used(ring, block);
+    }
+    for (uint32_t i = 0; i < ring->pinned_count; i++)
+        use->pinned_windows += ring->blocks[ring->pinned[i]].entries_count;
+}
+
 uint64_t window_ring_held_from(const struct window_ring *ring)
 {
     return ring->held_from;
+}
+
+bool window_ring_holds(const struct window_ring *ring, uint64_t *from_ns, uint64_t *to_ns)
+{
+    uint64_t ring_from_ns = ring->held_from * ring->window_ns;
+    uint64_t best_from_ns = *from_ns > ring_from_ns ? *from_ns : ring_from_ns, best_to_ns = *to_ns;
+
+    for (unsigned i = 0; i < ring->pins_count; i++) {
+        const struct pin *pin = &ring->pins[i];
+        uint64_t from = pin->from_index * ring->window_ns, to = (pin->to_index + 1) * ring->window_ns;
+        if (from < *from_ns)
+            from = *from_ns;
+        if (to > *to_ns || to >= ring_from_ns) /* the ring goes on where it ends */
+            to = *to_ns;
+        bool is_longer = best_from_ns >= best_to_ns || to - from > best_to_ns - best_from_ns;
+        if (from < to && is_longer) {
+            best_from_ns = from;
+            best_to_ns = to;
+        }
+    }
+    if (best_from_ns >= best_to_ns)
+        return false;
+    *from_ns = best_from_ns;
+    *to_ns = best_to_ns;
+    return true;
 }

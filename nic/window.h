@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Windows: exact counts of a flow's data frames in [k W, (k + 1) W) of the emitter's clock. A flow carries its open
- * window itself; a window that is over goes into one ring of fixed memory, whose oldest block is given up for newer
- * ones (counted). Empty windows are not stored. All on the measuring thread; nothing allocates after create.
+ * window itself; a window that is over goes into one ring of fixed memory, in 4 to 7 bytes where the traffic is steady,
+ * whose oldest block is given up for newer ones (counted). Empty windows are not stored. An interval can be pinned: its
+ * blocks are then kept when the ring comes round, until other pins need the room. All on the measuring thread; nothing
+ * allocates after create.
  */
 #pragma once
 
@@ -15,7 +17,8 @@
 
 #define WINDOW_NS_MIN   1000u
 #define WINDOW_NS_MAX   1000000u
-#define WINDOW_FLOW_MAX ((1u << 18) - 1) /* flow numbers that an entry can hold */
+#define WINDOW_FLOW_MAX ((1u << 18) - 1)
+#define WINDOW_PINS_MAX 64
 
 /* What a flow counts at present; embedded in it. Zero: none open. */
 struct window {
@@ -42,8 +45,19 @@ struct window_frame {
 
 struct window_ring;
 
-/* `memory_bytes` is all that the ring uses; -EINVAL when it is too small to be of use, -ENOMEM. */
-int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t memory_bytes, struct tallies *tallies);
+/* Which counter a ring's stored, and given up windows go to. */
+struct window_tallies {
+    struct tallies *tallies;
+    enum tally stored;
+    enum tally overwritten;
+};
+
+/*
+ * `memory_bytes` is all that the ring uses, of which `pinned_bytes` can hold what was pinned. Windows of up to
+ * 1000 * WINDOW_NS_MAX. -EINVAL when it is too small to be of use, -ENOMEM.
+ */
+int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t memory_bytes, size_t pinned_bytes,
+                       const struct window_tallies *tallies);
 void window_ring_destroy(struct window_ring **ring);
 
 uint32_t window_ring_window_ns(const struct window_ring *ring);
@@ -58,6 +72,12 @@ void window_close(struct window_ring *ring, struct window *window, uint32_t flow
 void window_record(const struct window *window, uint32_t flow, struct record_window *record);
 
 /*
+ * Keeps what is stored of the interval. What is still open is not: close it before. False when the ring was given no
+ * room for pins, or holds nothing of the interval.
+ */
+bool window_pin(struct window_ring *ring, uint64_t from_ns, uint64_t to_ns);
+
+/*
  * Reading back: a walk over what is held, oldest first, that may be interleaved with window_note. Windows of one flow
  * come in the order in which they were stored.
  */
@@ -65,10 +85,12 @@ struct window_walk {
     uint64_t from_index; /* first and last window wanted */
     uint64_t to_index;
     uint32_t flow;  /* 0 = all */
-    uint64_t block; /* state: block number and entry within it */
-    uint32_t entry;
+    uint32_t entry; /* state: byte within the block */
+    uint64_t block; /* state: number of the block, newest index met in it */
+    uint64_t newest;
     uint64_t end_block; /* state: where the ring ended when the walk began */
     uint32_t end_entry;
+    bool has_pinned; /* some of it was read from a pin */
 };
 
 void window_walk_begin(const struct window_ring *ring, struct window_walk *walk, uint64_t from_ns, uint64_t to_ns,
@@ -78,5 +100,22 @@ void window_walk_begin(const struct window_ring *ring, struct window_walk *walk,
 size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk, struct record_window *records,
                         size_t capacity, size_t budget, bool *done);
 
+/* What the memory of a ring is used for at present. */
+struct window_use {
+    uint64_t held_from; /* index of the first window of which nothing has been given up */
+    uint64_t held_to;   /* the newest one stored; below held_from: none is */
+    uint64_t windows;
+    uint64_t bytes; /* that they take */
+    uint64_t pinned_windows;
+};
+
+void window_ring_use(const struct window_ring *ring, struct window_use *use);
+
 /* The first window of which nothing has been given up. */
 uint64_t window_ring_held_from(const struct window_ring *ring);
+
+/*
+ * The part of an interval of which nothing has been given up: in the ring, or in one pin, whichever holds more of it.
+ * False, and neither is set: none of it.
+ */
+bool window_ring_holds(const struct window_ring *ring, uint64_t *from_ns, uint64_t *to_ns);

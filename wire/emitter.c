@@ -84,6 +84,11 @@ uint64_t emitter_now_ns(const struct emitter *emitter)
     return clock_now_ns() + (uint64_t)emitter->clock_offset_ns;
 }
 
+bool emitter_is_waiting(const struct emitter *emitter)
+{
+    return emitter->link != NULL && backlog_count(emitter->backlog) != 0;
+}
+
 uint64_t emitter_epoch(const struct emitter *emitter)
 {
     return emitter->epoch;

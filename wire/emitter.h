@@ -47,6 +47,9 @@ void emitter_add(struct emitter *emitter, enum record_kind kind, void *record);
 /* Sends what is there: call when it should leave now (it does so itself every 50 ms from emitter_tick). */
 void emitter_flush(struct emitter *emitter);
 
+/* Whether batches wait for the link to take them: what can come later should. */
+bool emitter_is_waiting(const struct emitter *emitter);
+
 /*
  * Rises when the receiver may lack earlier records: it has just connected (and may be a new process), or batches were
  * dropped. Then describe again everything that later records refer to; the emitter itself sends hello and all counters

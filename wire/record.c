@@ -19,7 +19,7 @@ static_assert(sizeof(struct record_port) == 64, "port");
 static_assert(sizeof(struct record_flow) == 88, "flow");
 static_assert(sizeof(struct record_message) == 40, "message");
 static_assert(sizeof(struct record_window) == 40, "window");
-static_assert(sizeof(struct record_flow_total) == 184, "flow total");
+static_assert(sizeof(struct record_flow_total) == 192, "flow total");
 static_assert(sizeof(struct record_trigger) == 32, "trigger");
 static_assert(sizeof(struct record_trigger_end) == 32, "trigger end");
 static_assert(sizeof(struct record_traffic_source) == 48, "traffic source");

@@ -251,21 +251,60 @@ struct record_flow_total { /* header.source: the flow */
     uint8_t paired_by;            /* enum paired_by */
     uint8_t dscp;                 /* of the last data frame */
     uint8_t reserved;
+    uint32_t reordered_frames; /* of late_frames, those that came once more after that: overtaken, not lost */
+    uint32_t reserved_too;
 };
 
+enum trigger_tier { /* what is asked for, in falling detail */
+                    TIER_WINDOWS = 0,
+                    TIER_MESSAGES = 1,
+                    TIER_WINDOWS_MIDDLE = 2, /* coarse_window records, the shorter ones */
+                    TIER_WINDOWS_LONG = 3,
+                    TIERS_COUNT,
+};
+enum trigger_rank { /* which flows come first when not all can */
+                    RANK_BYTES = 0,
+                    RANK_RETRANSMITTED = 1,
+                    RANKS_COUNT,
+};
+#define TRIGGER_FLOWS_MAX 9
 struct record_trigger { /* header.source: the trigger's number, chosen by the asker */
     struct record_header header;
     uint64_t from_ns; /* in the asked emitter's clock */
     uint64_t to_ns;
-    uint32_t flow; /* 0 = all */
-    uint32_t reserved;
+    uint32_t flow; /* the first of those that are asked for; 0 = all, ranked */
+    uint32_t tier;
+    uint32_t rank;
+    uint32_t limit;         /* records at most; 0 = the emitter's own limit */
+    uint32_t more_flows[8]; /* 0 = no more */
 };
 
+enum trigger_end_flag {
+    TRIGGER_END_PINNED = 1, /* some of it was kept because a flow stalled or changed its rate */
+};
 struct record_trigger_end { /* header.source: the trigger's number */
     struct record_header header;
     uint64_t from_ns; /* what was still held of the interval; from == to: nothing */
     uint64_t to_ns;
-    uint64_t windows;
+    uint64_t windows;  /* records of the tier that were sent */
+    uint64_t left_out; /* records of the tier that the limit left out */
+    uint32_t flows;    /* that they are of */
+    uint32_t flows_left_out;
+    uint32_t tier;
+    uint32_t flags;
+};
+
+struct record_coarse_window { /* header.source: the flow; as record_window, but of a length of its own */
+    struct record_header header;
+    uint64_t index; /* the window is [index * window_ns, (index + 1) * window_ns) */
+    uint32_t window_ns;
+    uint32_t first_offset_ns;
+    uint32_t last_offset_ns;
+    uint32_t frames;
+    uint32_t wire_bytes;
+    uint32_t payload_bytes;
+    uint32_t retransmitted_frames;
+    uint32_t marked_frames;
 };
 
 enum source_field { /* a set of bits */

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
                                  .original_bytes = (uint32_t)length_bytes - 2 + bytes[1] * 16u,
                                  .at_ns = 1,
                                  .port = 1,
-                                 .layer = (enum frame_layer)(bytes[0] % 4)};
+                                 .layer = (enum frame_layer)(bytes[0] % (FRAME_LAYER_OTHER + 1))};
     check_parse(frame.layer, frame.bytes, frame.captured_bytes, frame.original_bytes);
     const struct source_frame burst[2] = {frame, frame};
     meter_frames(&meter, burst, 2);

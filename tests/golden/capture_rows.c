@@ -54,8 +54,9 @@ static void print_total(const struct record_flow_total *r)
            r->retransmitted_frames, r->retransmitted_bytes);
     printf(",\"covered_psns\":%" PRIu64 ",\"late_unknown_frames\":%u,\"duplicate_frames\":%u,\"timeouts\":%u",
            r->covered_psns, r->late_unknown_frames, r->duplicate_frames, r->timeouts);
-    printf(",\"pauses\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_qpn\":%u", r->pauses,
-           r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
+    printf(",\"pauses\":%u,\"reordered_frames\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_"
+           "qpn\":%u",
+           r->pauses, r->reordered_frames, r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
     printf(",\"got_acks\":%u,\"got_naks\":[%u,%u,%u,%u,%u,%u],\"got_rnr_naks\":%u,\"got_cnps\":%u", r->got_acks,
            r->got_naks[0], r->got_naks[1], r->got_naks[2], r->got_naks[3], r->got_naks[4], r->got_naks[5],
            r->got_rnr_naks, r->got_cnps);
@@ -66,6 +67,17 @@ static void print_trigger_end(const struct record_trigger_end *r)
 {
     printf("{\"row\":\"trigger_end\",\"number\":%u,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"windows\":%" PRIu64,
            r->header.source, r->from_ns, r->to_ns, r->windows);
+    printf(",\"left_out\":%" PRIu64 ",\"flows\":%u,\"flows_left_out\":%u,\"tier\":%u,\"flags\":%u", r->left_out,
+           r->flows, r->flows_left_out, r->tier, r->flags);
+}
+
+static void print_coarse_window(const struct record_coarse_window *r)
+{
+    printf("{\"row\":\"coarse_window\",\"flow\":%u,\"index\":%" PRIu64 ",\"window_ns\":%u,\"first_offset_ns\":%u",
+           r->header.source, r->index, r->window_ns, r->first_offset_ns);
+    printf(",\"last_offset_ns\":%u,\"frames\":%u,\"wire_bytes\":%u,\"payload_bytes\":%u", r->last_offset_ns, r->frames,
+           r->wire_bytes, r->payload_bytes);
+    printf(",\"retransmitted_frames\":%u,\"marked_frames\":%u", r->retransmitted_frames, r->marked_frames);
 }
 
 static void print_source(const struct record_traffic_source *r)
@@ -150,6 +162,9 @@ static void print_record(const union record *record, const struct batch_header *
         break;
     case RECORD_TRIGGER_END:
         print_trigger_end(&record->trigger_end);
+        break;
+    case RECORD_COARSE_WINDOW:
+        print_coarse_window(&record->coarse_window);
         break;
     case RECORD_TRAFFIC_SOURCE:
         print_source(&record->traffic_source);

@@ -15,7 +15,7 @@ OTHER = {"06_snap50_cut_in_bth.pcap", "31_zero.pcap", "32_short_hdr.pcap"}
 KEY = ("source", "destination", "destination_qpn", "tunnel")
 TOTALS = ("data_frames", "wire_bytes", "payload_bytes", "messages", "acks", "naks", "rnr_naks", "cnps", "marked_frames",
           "repeated_frames", "late_frames", "retransmitted_frames", "retransmitted_bytes", "covered_psns",
-          "late_unknown_frames", "duplicate_frames", "timeouts", "pauses", "source_port_changes", "codepoints")
+          "late_unknown_frames", "reordered_frames", "duplicate_frames", "timeouts", "pauses", "source_port_changes", "codepoints")
 GOT = ("got_acks", "got_rnr_naks", "got_cnps", "rnr_wait_ns", *("got_naks_" + code for code in (*independent.NAKS, "reserved")))
 WINDOW = ("index", "first_offset_ns", "last_offset_ns", "frames", "wire_bytes", "payload_bytes", "retransmitted_frames",
           "marked_frames")

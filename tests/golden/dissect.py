@@ -32,6 +32,12 @@ class LeftOut(Exception):
 
 # ---- files ----
 
+def without(frame, original, fcs):
+    """(frame, original length) without a frame check sequence."""
+    original = max(original, len(frame)) - fcs
+    return frame[:max(0, original)], original
+
+
 def read_pcap(data):
     order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     scale = 1 if data[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1000
@@ -42,8 +48,7 @@ def read_pcap(data):
         seconds, fraction, captured, original = struct.unpack(order + "IIII", data[at:at + 16])
         if at + 16 + captured > len(data):
             break
-        frame = data[at + 16:at + 16 + captured]
-        yield Packet(seconds * 10**9 + fraction * scale, link & 0xFFFF, frame[:max(0, original - fcs)], original - fcs)
+        yield Packet(seconds * 10**9 + fraction * scale, link & 0xFFFF, *without(data[at + 16:at + 16 + captured], original, fcs))
         at += 16 + captured
 
 
@@ -86,14 +91,12 @@ def read_pcapng(data):
         elif kind in (2, 6):
             interface, high, low, captured, original = struct.unpack(order + ("HxxIIII" if kind == 2 else "IIIII"), body[:20])
             link, units, offset, _, fcs = interfaces[interface]
-            frame = body[20:20 + captured]
-            yield Packet((high << 32 | low) * 10**9 // units + offset * 10**9, link, frame[:max(0, original - fcs)],
-                         original - fcs)
+            yield Packet((high << 32 | low) * 10**9 // units + offset * 10**9, link,
+                         *without(body[20:20 + captured], original, fcs))
         elif kind == 3:
             link, _, _, snap, fcs = interfaces[0]
             original = struct.unpack(order + "I", body[:4])[0]
-            yield Packet(None, link, body[4:4 + (min(original, snap) if snap else original)][:max(0, original - fcs)],
-                         original - fcs)
+            yield Packet(None, link, *without(body[4:4 + (min(original, snap) if snap else original)], original, fcs))
 
 
 def read_packets(data):
@@ -143,7 +146,7 @@ def mpls(data, at, way):
     way = entered(way, f"mpls:{label >> 12}")
     if data[at] >> 4 in (4, 6):
         return internet(data[at] >> 4, data, at, way)
-    return ethernet(data, at if data[at] >> 4 else at + 4, way)
+    return ethernet(data, at + 4 if field("H", data, at) == (0,) else at, way)  # a control word begins with 16 zeros
 
 
 def internet(version, data, at, way):
@@ -160,7 +163,7 @@ def internet(version, data, at, way):
         begin, stop = at + 40, at + 40 + field("H", data, at + 4)[0]
         protocol, traffic = data[at + 6], field("H", data, at)[0] >> 4 & 0xFF
         ends = [ipaddress.ip_address(data[i:i + 16]) for i in (at + 8, at + 24)]
-        while protocol in (0, 43, 44, 51, 60, 135) and not fragment:
+        while protocol in (0, 43, 44, 51, 60) and not fragment:
             size = {44: 8, 51: data[begin + 1] * 4 + 8}.get(protocol, data[begin + 1] * 8 + 8)
             if protocol == 44:
                 fragment, more = field("H", data, begin + 2)[0] >> 3, data[begin + 3] & 1
@@ -195,6 +198,8 @@ def gre(data, at, way):
     at += 4 * bool(flags & 0x2000) + 4 * bool(flags & 0x1000)
     if kind in (0x0800, 0x86DD):
         return internet({0x0800: 4, 0x86DD: 6}[kind], data, at, entered(way, key))
+    if kind in (0x8847, 0x8848):
+        return mpls(data, at, entered(way, key))
     if kind == 0x6558:
         return ethernet(data, at, entered(way, key))
     if kind in (0x88BE, 0x22EB):

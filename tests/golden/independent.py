@@ -58,7 +58,7 @@ class Stream:
     def __init__(self):
         self.seen, self.highest, self.new, self.repeats = set(), None, [], []
         self.asked, self.likely = range(0), range(0)
-        self.count = collections.Counter()
+        self.count, self.came_late = collections.Counter(), set()
 
     def unwrap(self, psn):
         if self.highest is None:
@@ -74,26 +74,33 @@ class Stream:
             return "repeated"
         return "late" if self.highest and number < self.highest else "next"
 
-    def add(self, frame, paused, at_sender, answered):
+    def add(self, frame, pause, usual, at_sender, answered):
         """(place, whether it was sent again)"""
         number, place = self.number(frame), self.place(frame)
+        paused = pause >= 10**6 and pause // 8 >= usual  # a time-out's: no less than the shortest, many times what is usual
         resent = False
         if place == "next":
             self.count["pauses"] += paused and frame.opcode in MIDDLE | LAST
         elif paused:
             self.count["timeouts"] += 1
-            self.asked = range(number, self.highest + 1)
+            self.ask(frame.psn)
         if place == "repeated":
             explained = number in self.asked or number in self.likely
-            resent = explained or number != self.highest or at_sender or not answered
+            resent = explained or pause >= 10**6 or number != self.highest or at_sender or not answered
             self.count["duplicate_frames"] += not resent
+            if resent and number in self.came_late:
+                self.came_late.remove(number)
+                self.count.update(reordered_frames=1, retransmitted_frames=-1, retransmitted_bytes=-frame.payload)
             if not explained and resent:
+                self.count["timeouts"] += pause >= 10**6
                 self.likely = range(number, self.highest + 1)
             self.repeats.append((number, frame.order))
         else:
             if place == "late":
                 resent = number in self.asked
                 self.count["late_unknown_frames"] += not resent
+                if resent and number < self.asked.start + 64:
+                    self.came_late.add(number)
             self.seen.add(number)
             self.new.append((number, frame))
         self.highest = number if place == "next" else self.highest
@@ -107,7 +114,10 @@ class Stream:
     def ask(self, psn, sure=True):
         if self.highest is not None:
             asked = range(self.unwrap(psn), self.highest + 1)
-            self.asked, self.likely = (asked, self.likely) if sure else (self.asked, asked)
+            if sure:
+                self.asked, self.came_late = asked, set()
+            else:
+                self.likely = asked
 
 
 def find_pairs(frames):
@@ -254,13 +264,12 @@ class Analysis:
             if has is not None:
                 self.streams[other][0].ask(nak.psn, False)
 
-    def is_paused(self, frame):
-        """No less than the shortest time-out, and eight times the flow's usual distance."""
+    def rest(self, frame):
+        """The pause before this data frame, and the flow's mean distance of data frames so far."""
         frames = self.flows[frame.key]["data_frames"]
         if not frames:
-            return False
-        pause, usual = frame.time - self.before[frame.key], (self.before[frame.key] - self.first[frame.key]) // frames
-        return pause >= 10**6 and pause // 8 >= usual
+            return 0, 0
+        return frame.time - self.before[frame.key], (self.before[frame.key] - self.first[frame.key]) // frames
 
     def read(self, frame, place):
         """A READ request that comes again, or asks for a part of the one before: its responses come again too."""
@@ -279,7 +288,7 @@ class Analysis:
         place, source = stream.place(frame), frame.key[0]
         if frame.opcode == 0x0C:
             self.read(frame, place)
-        place, resent = stream.add(frame, self.is_paused(frame), source == self.address,
+        place, resent = stream.add(frame, *self.rest(frame), source == self.address,
                                    (frame.key[0], frame.key[1], frame.key[3]) in self.answered)
         total["data_frames"] += 1
         total["wire_bytes"] += frame.wire
@@ -318,10 +327,10 @@ def analyse_all(path, resolution_ns=1, address=None):
     return found, ended
 
 
-def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0):
+def analyse(path, window_ns=8000, resolution_ns=1, shift_ns=0, address=None):
     """{key: totals}, {(key, window): counts}, [(key, message)]; times are cut to whole resolution_ns first.
     Windows are those of a clock that is shift_ns behind the capture's."""
-    found, ended = analyse_all(path, resolution_ns)
+    found, ended = analyse_all(path, resolution_ns, address)
     return found.flows, count_windows(found.windows, window_ns, shift_ns), ended
 
 

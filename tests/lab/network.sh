@@ -4,7 +4,7 @@
 
 network_modules() {
     local module
-    for module in crc32_generic veth bridge rdma_rxe ib_uverbs sch_tbf af_packet; do
+    for module in crc32_generic veth bridge rdma_rxe ib_uverbs sch_tbf sch_netem sch_red af_packet; do
         modprobe "$module" || lab_say "no module $module"
     done
 }

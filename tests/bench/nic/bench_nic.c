@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nic/meter.h"
+#include "nic/pages.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 #include "wire/option.h"
@@ -19,7 +20,6 @@
 #define PAYLOAD_BYTES  4096u
 #define MESSAGE_FRAMES 128u
 #define FRAME_NS       41u
-#define TURN_FRAMES    (1u << 18)
 #define AT_OPCODE      42
 #define AT_PSN         51
 
@@ -32,7 +32,14 @@ struct settings {
     bool json;
 };
 
+struct cursor_of_frames {
+    uint64_t buffer;
+    uint32_t flow;
+    uint32_t psn;
+};
+
 struct bench {
+    struct cursor_of_frames next;
     struct settings settings;
     struct tallies tallies;
     struct meter meter;
@@ -45,6 +52,7 @@ struct bench {
 struct result {
     uint64_t frames;
     uint64_t taken_ns;
+    uint64_t best_ns;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -81,17 +89,21 @@ static void make_frame(uint8_t *bytes, uint32_t flow)
     bytes[49] = (uint8_t)flow;
 }
 
-/* Frame number `number` of all, in its buffer: flows take turns, each counts its own PSNs. */
-static const uint8_t *prepare(const struct bench *bench, uint64_t number)
+/* Puts the next frame into its buffer: flows take turns, each counts its own PSNs. */
+static uint8_t *prepare(const struct bench *bench, struct cursor_of_frames *next)
 {
-    uint8_t *bytes = bench->buffers + (number % bench->settings.buffers) * BUFFER_BYTES;
-    uint32_t psn = (uint32_t)(number / bench->settings.flows);
-    uint32_t within = psn % MESSAGE_FRAMES;
+    uint8_t *bytes = bench->buffers + next->buffer * BUFFER_BYTES;
+    uint32_t within = next->psn % MESSAGE_FRAMES;
+    uint32_t psn = __builtin_bswap32(next->psn << 8);
 
     bytes[AT_OPCODE] = within == 0 ? 0x06 : within == MESSAGE_FRAMES - 1 ? 0x08 : 0x07;
-    bytes[AT_PSN] = (uint8_t)(psn >> 16);
-    bytes[AT_PSN + 1] = (uint8_t)(psn >> 8);
-    bytes[AT_PSN + 2] = (uint8_t)psn;
+    memcpy(bytes + AT_PSN, &psn, sizeof psn);
+    if (++next->buffer == bench->settings.buffers)
+        next->buffer = 0;
+    if (++next->flow == bench->settings.flows) {
+        next->flow = 0;
+        next->psn++;
+    }
     return bytes;
 }
 
@@ -107,39 +119,59 @@ static uint64_t expected_payload(const struct bench *bench)
     return bench->passed * PAYLOAD_BYTES - firsts * 16;
 }
 
+static void add_turn(const struct bench *bench, struct result *result, uint64_t start_ns)
+{
+    uint64_t taken_ns = clock_now_ns() - start_ns;
+
+    result->taken_ns += taken_ns;
+    result->frames += bench->settings.buffers;
+    if (result->best_ns == 0 || taken_ns < result->best_ns)
+        result->best_ns = taken_ns;
+}
+
+static void prepare_all(struct bench *bench)
+{
+    for (uint64_t i = 0; i < bench->settings.buffers; i++)
+        prepare(bench, &bench->next);
+}
+
 static void turn_of_floor(struct bench *bench, struct result *result)
 {
-    uint64_t start_ns = clock_now_ns();
+    struct cursor_of_frames next = bench->next;
 
-    for (uint64_t i = 0; i < TURN_FRAMES; i++) {
-        const uint8_t *bytes = prepare(bench, bench->passed + i);
+    prepare_all(bench);
+    bench->next = next;
+    uint64_t start_ns = clock_now_ns();
+    for (uint64_t i = 0; i < bench->settings.buffers; i++) {
+        const uint8_t *bytes = bench->buffers + i * BUFFER_BYTES;
         uint64_t words[7];
         memcpy(words, bytes, sizeof words);
         bench->floor_sum += words[0] ^ words[1] ^ words[2] ^ words[3] ^ words[4] ^ words[5] ^ words[6];
     }
-    result->taken_ns += clock_now_ns() - start_ns;
-    result->frames += TURN_FRAMES;
+    add_turn(bench, result, start_ns);
 }
 
 static void turn_of_meter(struct bench *bench, struct result *result)
 {
     struct source_frame frames[SOURCE_BURST_FRAMES];
     struct record_message message;
-    uint64_t start_ns = clock_now_ns();
 
-    for (uint64_t i = 0; i < TURN_FRAMES; i += SOURCE_BURST_FRAMES) {
-        for (unsigned j = 0; j < SOURCE_BURST_FRAMES; j++, bench->passed++)
-            frames[j] = (struct source_frame){.bytes = prepare(bench, bench->passed),
+    prepare_all(bench);
+    uint64_t start_ns = clock_now_ns();
+    for (uint64_t i = 0; i < bench->settings.buffers; i += SOURCE_BURST_FRAMES) {
+        unsigned count = (unsigned)(bench->settings.buffers - i < SOURCE_BURST_FRAMES ? bench->settings.buffers - i
+                                                                                      : SOURCE_BURST_FRAMES);
+        for (unsigned j = 0; j < count; j++, bench->passed++)
+            frames[j] = (struct source_frame){.bytes = bench->buffers + (i + j) * BUFFER_BYTES,
                                               .captured_bytes = HEADER_BYTES + 12,
                                               .original_bytes = 14 + 20 + 8 + 12 + PAYLOAD_BYTES + 4,
                                               .at_ns = 1000000000 + bench->passed * FRAME_NS,
                                               .port = 1};
-        meter_frames(&bench->meter, frames, SOURCE_BURST_FRAMES);
+        meter_frames(&bench->meter, frames, count);
         while (message_take(bench->meter.messages, &message))
             bench->messages++;
     }
-    result->taken_ns += clock_now_ns() - start_ns;
-    result->frames += TURN_FRAMES;
+    add_turn(bench, result, start_ns);
 }
 
 static int check_sums(const struct bench *bench)
@@ -169,17 +201,19 @@ static void print(const struct bench *bench, const char *name, const struct resu
         printf("\"%s\":{\"frames\":%llu,\"ns_per_frame\":%.2f,\"frames_per_second\":%.0f}%s", name,
                (unsigned long long)result->frames, frame_ns, 1e9 / frame_ns, separator);
     else
-        printf("%-8s %8.2f ns a frame  %8.2f million frames/s\n", name, frame_ns, 1e3 / frame_ns);
+        printf("%-8s %8.2f ns a frame  %8.2f million frames/s, best turn %.2f ns\n", name, frame_ns, 1e3 / frame_ns,
+               (double)result->best_ns / (double)bench->settings.buffers);
 }
 
 static int open_bench(struct bench *bench)
 {
     const struct meter_options options = {.window_ns = (uint32_t)bench->settings.window_ns,
-                                          .flows_max = (uint32_t)bench->settings.flows,
+                                          .flows_max =
+                                              bench->settings.flows < 8192 ? 8192 : (uint32_t)bench->settings.flows,
                                           .messages_max = 65536,
                                           .memory_bytes = bench->settings.memory_bytes};
 
-    bench->buffers = aligned_alloc(BUFFER_BYTES, bench->settings.buffers * BUFFER_BYTES);
+    bench->buffers = pages_create(bench->settings.buffers * BUFFER_BYTES);
     if (bench->buffers == NULL)
         return log_error_return(1, "no memory for %llu buffers", (unsigned long long)bench->settings.buffers);
     memset(bench->buffers, 0, bench->settings.buffers * BUFFER_BYTES);
@@ -225,6 +259,6 @@ int main(int argc, char **argv)
         bench.settings.buffers = bench.settings.flows;
     int result = open_bench(&bench) == 0 ? run(&bench) : 1;
     meter_fini(&bench.meter);
-    free(bench.buffers);
+    pages_destroy(bench.buffers, bench.settings.buffers * BUFFER_BYTES);
     return result == 0 ? 0 : 1;
 }

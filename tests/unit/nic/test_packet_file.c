@@ -147,6 +147,7 @@ static void test_refuses(void **state)
     assert_null(file);
     put_section(&bytes);
     put_interface(&bytes, 147, 9, 0);
+    put_packet(&bytes, 0, 1);
     assert_int_equal(packet_file_open_memory(&file, "made", bytes.at, bytes.length), 0);
     assert_int_equal(packet_file_next(file, &packet), -EPROTONOSUPPORT);
     packet_file_close(&file);

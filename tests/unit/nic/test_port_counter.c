@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports' counters from a made tree of sysfs, a stand-in for the interface's driver (the functions of ethtool.h below) and
- * one for DPDK's driver (a source that has statistics).
+ * Ports' counters from a made tree of sysfs, a stand-in for the interface's driver (the functions of ethtool.h below)
+ * and one for DPDK's driver (a source that has statistics).
  */
 #include "nic/port_counter.h"
 
@@ -122,7 +122,8 @@ static struct port_counters *open_one(const char *interface, struct source *sour
 }
 
 /* The change of a metric, out of all that there are now. */
-static bool take(struct port_counters *counters, enum port_metric metric, uint8_t priority, struct record_port_counter *found)
+static bool take(struct port_counters *counters, enum port_metric metric, uint8_t priority,
+                 struct record_port_counter *found)
 {
     struct record_port_counter change;
     bool has_one = false;
@@ -179,7 +180,8 @@ static void words_are_bytes_and_excuses_are_nothing(void **state)
     port_counters_close(&counters);
 }
 
-/* 4294967290 + 10 goes round to 4. The kernel's copy may be 12 ms old, so it may have happened as long before the look. */
+/* 4294967290 + 10 goes round to 4. The kernel's copy may be 12 ms old, so it may have happened as long before the look.
+ */
 static void a_wrap_counts_on_and_age_widens_the_interval(void **state)
 {
     struct port_counters *counters = open_one("", NULL);

@@ -108,7 +108,8 @@ static void a_sender_that_went_back(void **state)
 }
 
 /*
- * 2^23 packets of 1024 bytes at 400 Gb/s take 171.8 ms, of 4096 bytes 687.2 ms: longer intervals may hide half a circle.
+ * 2^23 packets of 1024 bytes at 400 Gb/s take 171.8 ms, of 4096 bytes 687.2 ms: longer intervals may hide half a
+ * circle.
  */
 static void too_long_an_interval_is_ambiguous(void **state)
 {

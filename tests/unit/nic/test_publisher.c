@@ -257,8 +257,8 @@ static void test_waits_for_the_interval(void **state)
 static void test_what_is_no_longer_held(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 1000000000;
-    const uint32_t passed = 100000;
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 2000000000;
+    const uint32_t passed = 300000;
 
     open_parts(fixture, 1u << 20);
     for (uint32_t i = 0; i < passed; i++)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How windows are written into a block of bytes. An entry is one of
+ *   single    shape, unit, flow, back, first                 one frame
+ *   several   shape, unit, flow, back, first, span, frames   frames of one size
+ *   long      everything else, as numbers of variable length
+ *   advance   the newest index rises
+ * where `back` is the newest index minus the window's, `span` the last offset minus the first, and `unit` one of four
+ * pairs of payload and overhead bytes that a frame has; `single` and `several` have fields of fixed width within a
+ * block, chosen by what the block before it held. Exact: what is read is what was written. Any thread.
+ */
+#pragma once
+
+#include "nic/window.h"
+
+#define WINDOW_CODE_BYTES_MAX 72 /* of one call of window_code_put, and what a read may look at behind an entry */
+#define WINDOW_CODE_UNITS     4
+
+struct window_code_unit {
+    uint32_t payload_bytes;
+    uint32_t overhead_bytes;
+};
+
+/* Kept with a block. */
+struct window_code {
+    struct window_code_unit units[WINDOW_CODE_UNITS];
+    uint64_t newest; /* index: at a block's beginning, and while one is written or read */
+    uint32_t flow_max;
+    uint32_t back_max;
+    uint32_t frames_max;
+    uint8_t units_count;
+    uint8_t offset_bits;
+    uint8_t flow_bits;
+    uint8_t back_bits;
+    uint8_t single_bytes;
+    uint8_t several_bytes; /* 0: they do not fit into a word, and are written as long ones */
+};
+
+/* What was met while a block was written. */
+struct window_code_met {
+    uint32_t flows; /* all numbers, their bits together; so with what follows */
+    uint32_t backs;
+    uint32_t frames;
+    uint32_t entries;
+    uint32_t odd_entries; /* long ones because of their bytes */
+    uint32_t far_entries; /* long ones because they were far back */
+    uint32_t full_entries;
+};
+
+void window_code_begin(struct window_code *code, uint32_t window_ns);
+
+/* The code of the next block, after one in which `met` was met. */
+void window_code_adapt(struct window_code *code, const struct window_code_met *met);
+
+/* Returns where the next one goes. */
+uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, uint8_t *at,
+                         const struct window *window, uint32_t flow);
+
+/* Reads what lies at `at`; returns where the next one lies. *flow is 0 when it was no window. */
+const uint8_t *window_code_take(struct window_code *code, const uint8_t *at, struct window *window, uint32_t *flow);
