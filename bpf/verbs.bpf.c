@@ -107,15 +107,23 @@ static __always_inline void read_attributes(struct event_queue_pair_modify *even
     ring_read(event->remote_address, sizeof event->remote_address, route + OFFSET_ibv_global_route_dgid);
 }
 
-SEC("uretprobe")
-int queue_pair_modify_return(registers_t *registers)
+/* At a call's return: the call with the queue pair that it was for (taken out of it) when it was done, else NULL. */
+static __always_inline struct verbs_call *verbs_call_done(registers_t *registers, __u64 *pointer)
 {
     struct verbs_call *call = verbs_call(0);
     if (call == NULL || call->queue_pair == 0)
-        return 0;
-    const __u64 pointer = call->queue_pair;
+        return NULL;
+    *pointer = call->queue_pair;
     call->queue_pair = 0;
-    if ((__s32)argument_result(registers) != 0)
+    return (__s32)argument_result(registers) == 0 ? call : NULL;
+}
+
+SEC("uretprobe")
+int queue_pair_modify_return(registers_t *registers)
+{
+    __u64 pointer = 0;
+    struct verbs_call *call = verbs_call_done(registers, &pointer);
+    if (call == NULL)
         return 0;
     struct event_queue_pair_modify *event = ring_reserve(EVENT_QUEUE_PAIR_MODIFY, sizeof *event);
     if (event == NULL)
@@ -141,12 +149,8 @@ int queue_pair_destroy(registers_t *registers)
 SEC("uretprobe")
 int queue_pair_destroy_return(registers_t *registers)
 {
-    struct verbs_call *call = verbs_call(0);
-    if (call == NULL || call->queue_pair == 0)
-        return 0;
-    const __u64 pointer = call->queue_pair;
-    call->queue_pair = 0;
-    if ((__s32)argument_result(registers) != 0)
+    __u64 pointer = 0;
+    if (verbs_call_done(registers, &pointer) == NULL)
         return 0;
     struct event_queue_pair_destroy *event = ring_reserve(EVENT_QUEUE_PAIR_DESTROY, sizeof *event);
     if (event == NULL)

@@ -31,6 +31,11 @@ struct report_options {
         .name = "json", .short_name = 'j', .kind = OPTION_FLAG, .offset = offsetof(type, member.json),                 \
         .help = "print one JSON object instead of text",                                                               \
     }
+#define REPORT_OPTION_STEP(type, member, text)                                                                         \
+    {                                                                                                                  \
+        .name = "step", .short_name = 'n', .kind = OPTION_TEXT, .offset = offsetof(type, member), .argument = "N",     \
+        .help = (text),                                                                                                \
+    }
 
 struct report {
     struct store_reader *store;

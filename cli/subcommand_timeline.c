@@ -21,14 +21,7 @@ struct timeline_options {
 static const struct option_spec option_specs[] = {
     REPORT_OPTION_STORE(struct timeline_options, report),
     REPORT_OPTION_JSON(struct timeline_options, report),
-    {
-        .name = "step",
-        .short_name = 'n',
-        .kind = OPTION_TEXT,
-        .offset = offsetof(struct timeline_options, step),
-        .argument = "N",
-        .help = "the step (default: the worst)",
-    },
+    REPORT_OPTION_STEP(struct timeline_options, step, "the step (default: the worst)"),
 };
 
 static const struct option_program program = {

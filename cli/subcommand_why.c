@@ -19,14 +19,7 @@ struct why_options {
 static const struct option_spec option_specs[] = {
     REPORT_OPTION_STORE(struct why_options, report),
     REPORT_OPTION_JSON(struct why_options, report),
-    {
-        .name = "step",
-        .short_name = 'n',
-        .kind = OPTION_TEXT,
-        .offset = offsetof(struct why_options, step),
-        .argument = "N",
-        .help = "the step (default: the worst, after a summary over all)",
-    },
+    REPORT_OPTION_STEP(struct why_options, step, "the step (default: the worst, after a summary over all)"),
 };
 
 static const struct option_program program = {

@@ -6,32 +6,14 @@
 
 #include <stdlib.h>
 
-#define PROMPT_TIMES 2
+#include "correlator/turn.h"
 
-struct turn { /* a rank's operations in the order in which it enqueued them */
-    int32_t rank;
-    uint64_t enqueued_ns;
-    size_t index;
-};
+#define PROMPT_TIMES 2
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
-
-static int by_turn(const void *a, const void *b)
-{
-    const struct turn *left = a;
-    const struct turn *right = b;
-
-    if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    if (left->enqueued_ns != right->enqueued_ns)
-        return left->enqueued_ns < right->enqueued_ns ? -1 : 1;
-    return (left->index > right->index) - (left->index < right->index);
-}
-
-typedef ARRAY(struct turn) turn_list;
 
 /* Marks the data that followed its credit as soon as it usually does. */
 static void mark_prompt(struct job *job, const struct turn *turns, size_t count)
@@ -59,12 +41,7 @@ static void find_before(struct job *job)
     turn_list turns = {0};
     uint64_t end_ns = 0;
 
-    for (size_t i = 0; i < job->rank_operations.count; i++) {
-        const struct rank_operation *of = &job->rank_operations.items[i];
-        *(struct turn *)array_add(&turns) =
-            (struct turn){.rank = of->rank, .enqueued_ns = of->record.enqueued_ns, .index = i};
-    }
-    array_sort(&turns, by_turn);
+    turn_list_all(&turns, job);
     for (size_t i = 0; i < turns.count; i++) {
         struct rank_operation *of = &job->rank_operations.items[turns.items[i].index];
         if (i == 0 || turns.items[i].rank != turns.items[i - 1].rank)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Triggers. Invariant: steps below `next_step` have been asked about or had no verdict when they were looked at; only
- * new steps are asked about, since the NIC side holds windows for a second or two. The control links carry batches with
+ * Triggers. Invariant: steps below a link's `next_step` have been asked about on it, had no verdict when they were
+ * looked at, or are too old; only new steps are asked about, since the NIC side holds windows for a second or two. A
+ * link that takes nothing (its NIC side is not there yet, or away) is tried again. The control links carry batches with
  * TRIGGER records; each NIC emitter is asked in its own clock, and every one of them hears every request.
  */
 #include "correlator/asker.h"
@@ -16,14 +17,18 @@
 #define ASK_INTERVAL_NS 250000000ULL
 #define ASK_STEPS_MAX   8 /* older ones are over: their windows are gone */
 
+struct control {
+    struct link *link;
+    uint64_t asked_ns;
+    int32_t next_step;
+};
+
 struct asker {
-    struct link *links[OPTION_LIST_MAX];
-    size_t links_count;
+    struct control controls[OPTION_LIST_MAX];
+    size_t controls_count;
     uint64_t boot_id;
     uint64_t sequence;
-    uint64_t asked_ns;
     uint32_t trigger;
-    int32_t next_step;
 };
 
 int asker_open(struct asker **result, const struct option_list *urls, const char *key_file, uint64_t boot_id)
@@ -35,8 +40,8 @@ int asker_open(struct asker **result, const struct option_list *urls, const char
     for (size_t i = 0; i < urls->count && error == 0; i++) {
         const struct link_options options = {
             .role = LINK_SEND, .url = urls->values[i], .key_file = key_file, .boot_id = boot_id};
-        error = link_open(&asker->links[i], &options);
-        asker->links_count += error == 0;
+        error = link_open(&asker->controls[i].link, &options);
+        asker->controls_count += error == 0;
     }
     if (error != 0)
         asker_close(&asker);
@@ -50,7 +55,9 @@ struct request {
     struct record_trigger trigger;
 };
 
-static void ask(struct asker *asker, const struct analysis *analysis, size_t stream, const struct step *step)
+/* False when the link did not take the request. */
+static bool ask(struct asker *asker, struct link *link, const struct analysis *analysis, size_t stream,
+                const struct step *step)
 {
     struct request request = {
         .header = {.magic = BATCH_MAGIC,
@@ -68,10 +75,7 @@ static void ask(struct asker *asker, const struct analysis *analysis, size_t str
                     .to_ns = timeline_unmap(&analysis->timeline, stream, step->end_ns)},
     };
 
-    for (size_t i = 0; i < asker->links_count; i++)
-        if (link_send(asker->links[i], &request, sizeof request) != 0)
-            log_debug("a request for the windows of %.3f ms found a control link full",
-                      (double)(step->end_ns - step->start_ns) / 1e6);
+    return link_send(link, &request, sizeof request) == 0;
 }
 
 static bool judged(const struct job *job, int32_t step)
@@ -82,34 +86,47 @@ static bool judged(const struct job *job, int32_t step)
     return false;
 }
 
-void asker_look(struct asker *asker, const struct analysis *analysis)
+static bool ask_all(struct asker *asker, struct link *link, const struct analysis *analysis, const struct step *step)
 {
     const struct intake *intake = &analysis->intake;
+
+    for (size_t i = 0; i < intake->streams.count; i++)
+        if (intake->streams.items[i].kind == EMITTER_NIC && !intake->streams.items[i].ended &&
+            !ask(asker, link, analysis, i, step))
+            return false;
+    return true;
+}
+
+static void look(struct asker *asker, struct control *control, const struct analysis *analysis)
+{
     int32_t steps = (int32_t)analysis->job.steps.count;
     uint64_t now_ns = clock_now_ns();
 
-    if (asker->links_count == 0 || now_ns - asker->asked_ns < ASK_INTERVAL_NS)
+    if (now_ns - control->asked_ns < ASK_INTERVAL_NS)
         return;
-    if (asker->next_step < steps - ASK_STEPS_MAX)
-        asker->next_step = steps - ASK_STEPS_MAX;
-    for (; asker->next_step < steps; asker->next_step++) {
-        if (!judged(&analysis->job, asker->next_step))
-            continue;
-        for (size_t i = 0; i < intake->streams.count; i++)
-            if (intake->streams.items[i].kind == EMITTER_NIC && !intake->streams.items[i].ended)
-                ask(asker, analysis, i, &analysis->job.steps.items[asker->next_step]);
-        asker->asked_ns = now_ns;
-        asker->next_step++;
+    if (control->next_step < steps - ASK_STEPS_MAX)
+        control->next_step = steps - ASK_STEPS_MAX;
+    while (control->next_step < steps && !judged(&analysis->job, control->next_step))
+        control->next_step++;
+    if (control->next_step == steps ||
+        !ask_all(asker, control->link, analysis, &analysis->job.steps.items[control->next_step]))
         return;
-    }
+    control->asked_ns = now_ns;
+    control->next_step++;
+}
+
+void asker_look(struct asker *asker, const struct analysis *analysis)
+{
+    for (size_t i = 0; i < asker->controls_count; i++)
+        look(asker, &asker->controls[i], analysis);
 }
 
 void asker_close(struct asker **asker)
 {
     if (*asker == NULL)
         return;
-    for (size_t i = 0; i < (*asker)->links_count; i++)
-        link_close(&(*asker)->links[i], 0);
+    for (size_t i = 0; i < (*asker)->controls_count; i++)
+        link_close(&(*asker)->controls[i].link, 0);
     free(*asker);
     *asker = NULL;
 }

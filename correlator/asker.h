@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks the NIC side for the windows of steps that got a verdict. Each step is asked about once, a few a second at most;
- * a request that a control link does not take is dropped and counted. One thread.
+ * Asks the NIC side for the windows of steps that got a verdict. Each step is asked about once a control link, a few a
+ * second at most; what a link does not take is asked again, until newer steps matter more. One thread.
  */
 #pragma once
 

@@ -10,6 +10,7 @@
 
 #include "correlator/hash.h"
 #include "correlator/period.h"
+#include "correlator/turn.h"
 
 struct sequence { /* one rank's operations in order of enqueue */
     int32_t rank;
@@ -30,24 +31,6 @@ struct finder {
 };
 #define NO_STEP INT64_MIN
 
-struct turn {
-    int32_t rank;
-    uint64_t enqueued_ns;
-    size_t index;
-};
-
-static int by_turn(const void *a, const void *b)
-{
-    const struct turn *left = a;
-    const struct turn *right = b;
-
-    if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    if (left->enqueued_ns != right->enqueued_ns)
-        return left->enqueued_ns < right->enqueued_ns ? -1 : 1;
-    return (left->index > right->index) - (left->index < right->index);
-}
-
 static uint64_t signature_of(const struct job *job, const struct rank_operation *of)
 {
     const struct operation *operation = &job->operations.items[of->operation];
@@ -60,18 +43,13 @@ static uint64_t signature_of(const struct job *job, const struct rank_operation 
 
 static void collect(struct finder *finder)
 {
-    struct job *job = finder->job;
-    ARRAY(struct turn) turns = {0};
+    turn_list turns = {0};
     struct sequence *sequence = NULL;
 
-    for (size_t i = 0; i < job->rank_operations.count; i++) {
-        const struct rank_operation *of = &job->rank_operations.items[i];
-        if (of->rank >= 0)
-            *(struct turn *)array_add(&turns) =
-                (struct turn){.rank = of->rank, .enqueued_ns = of->record.enqueued_ns, .index = i};
-    }
-    array_sort(&turns, by_turn);
+    turn_list_all(&turns, finder->job);
     for (size_t i = 0; i < turns.count; i++) {
+        if (turns.items[i].rank < 0)
+            continue;
         if (sequence == NULL || sequence->rank != turns.items[i].rank) {
             sequence = array_add(&finder->sequences);
             sequence->rank = turns.items[i].rank;

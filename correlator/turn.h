@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Turns: each rank's operations in the order in which it enqueued them; those of one rank stand together. Pure; any
+ * thread.
+ */
+#pragma once
+
+#include "correlator/job.h"
+
+struct turn {
+    int32_t rank;
+    uint64_t enqueued_ns;
+    size_t index; /* of the rank operation */
+};
+typedef ARRAY(struct turn) turn_list;
+
+/* All rank operations of the job, by rank (those of unknown rank, -1, first). `turns` is empty before; the caller ends
+ * it. */
+void turn_list_all(turn_list *turns, const struct job *job);
