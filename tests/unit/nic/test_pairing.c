@@ -96,7 +96,7 @@ static struct flow *flow_of(struct fixture *fixture, uint8_t source, uint8_t des
 
     memcpy(key.source, ends[0], sizeof key.source);
     memcpy(key.destination, ends[1], sizeof key.destination);
-    return flow_find(fixture->meter.flows, &key, flow_hash(fixture->meter.flows, &key));
+    return flow_find(fixture->meter.flows, &key);
 }
 
 static uint32_t answering_qpn(struct fixture *fixture, uint32_t qpn)
