@@ -36,7 +36,8 @@ def covers(gap, killed_ns, started_ns):
     return gap["from_ns"] <= killed_ns[1] + SLACK_NS and started_ns - SLACK_NS <= gap["to_ns"] <= started_ns + START_NS
 
 
-def check_gaps(tap, store, kills, kind):
+def check_gaps(tap, store, kills, kind, job_ended_ns):
+    """What was missed after the job's end is of no matter: a daemon's last word may find its link full on a busy machine."""
     mine = [(killed, started) for daemon, killed, started in kills if daemon == kind]
     gaps = gaps_of(store, kind)
     unseen = (f"killed at {killed[0] / SECOND:.2f} s" for killed, started in mine if not any(covers(gap, killed, started) for gap in gaps))
@@ -44,7 +45,7 @@ def check_gaps(tap, store, kills, kind):
     unfounded = (
         f"{gap['cause']} from {gap['from_ns'] / SECOND:.2f} s to {gap['to_ns'] / SECOND:.2f} s"
         for gap in gaps
-        if not any(covers(gap, killed, started) for killed, started in mine)
+        if gap["from_ns"] < job_ended_ns and not any(covers(gap, killed, started) for killed, started in mine)
     )
     tap.check(f"no other gap of {kind}", unfounded)
 
@@ -86,11 +87,11 @@ def main():
     truth, store, tap = Truth(folder), Store(os.path.join(folder, "qpscope.db")), Tap()
     kills = list(read_kills(folder))
     check_job_untouched(tap, truth, folder)
-    check_gaps(tap, store, kills, "nic")
-    check_gaps(tap, store, kills, "host")
+    last = max(step.ended_ns for step in truth.steps)
+    check_gaps(tap, store, kills, "nic", last)
+    check_gaps(tap, store, kills, "host", last)
     check_nothing_seen(tap, store, "nic")
     check_nothing_seen(tap, store, "host")
-    last = max(step.ended_ns for step in truth.steps)
     ends = store.rows("SELECT kind, MAX(last_ns) AS last_ns FROM emitter GROUP BY kind")
     silent = (f"{row['kind']} was last heard at {row['last_ns'] / SECOND:.2f} s" for row in ends if row["last_ns"] < last - SLACK_NS)
     tap.check("each daemon is heard again after the last kill", silent)
