@@ -17,6 +17,7 @@
 #define SIZE_ENTRY_BYTES   4u
 #define SIZE_BYTES_MIN     8u
 #define SIZE_BYTES_MAX     32u
+#define FRAMES_MORE_MAX    ((1u << 23) - 2) /* behind the first: 2 GiB in frames of 256 bytes */
 
 struct message_queue {
     struct tallies *tallies;
@@ -135,6 +136,17 @@ static void begin_message(struct message *message, const struct frame *frame, ui
     };
 }
 
+/* The PSN of the last frame of a message that begins with this one: all but the last are as long as the first. */
+static uint32_t end_by_length(const struct frame *frame)
+{
+    uint32_t unit_bytes = frame->payload_bytes == 0 ? 1 : frame->payload_bytes;
+    uint32_t more = frame->dma_bytes > unit_bytes ? (frame->dma_bytes - 1) / unit_bytes : FRAMES_MORE_MAX;
+
+    if (frame->opcode->position == OPCODE_ONLY)
+        return frame->psn;
+    return (frame->psn + (more < FRAMES_MORE_MAX ? more : FRAMES_MORE_MAX)) & FRAME_PSN_MASK;
+}
+
 static void add_frame(struct message *message, const struct frame *frame, uint64_t at_ns)
 {
     uint8_t position = frame->opcode->position;
@@ -147,10 +159,9 @@ static void add_frame(struct message *message, const struct frame *frame, uint64
         message->last_psn = frame->psn;
         message->opcode_number = frame->opcode_number;
     }
-    if (position == OPCODE_FIRST || position == OPCODE_ONLY) {
+    if (sequence_distance(frame->psn, message->first_psn) < 0)
         message->first_psn = frame->psn;
-        message->has_first = true;
-    }
+    message->has_first |= position == OPCODE_FIRST || position == OPCODE_ONLY;
     if (position == OPCODE_LAST || position == OPCODE_ONLY)
         message->has_last = true;
     if ((frame->flags & FRAME_IMMEDIATE) != 0) {
@@ -161,22 +172,27 @@ static void add_frame(struct message *message, const struct frame *frame, uint64
         message->place = (uint32_t)frame->place;
         message->dma_bytes = frame->dma_bytes;
         message->flags |= MESSAGE_PLACED;
+        message->end_psn = end_by_length(frame);
     }
 }
 
 /* Whether the frame's PSN belongs into the message, given that no other message lies between. */
 static bool could_hold(const struct message *message, uint32_t psn)
 {
-    int32_t behind_first = sequence_distance(psn, message->first_psn);
-    int32_t behind_last = sequence_distance(psn, message->last_psn);
+    bool is_bounded = message->has_last || (message->flags & MESSAGE_PLACED) != 0;
+    uint32_t end_psn = message->has_last ? message->last_psn : message->end_psn;
 
-    return message->open && behind_first >= 0 && (!message->has_last || behind_last <= 0);
+    return message->open && sequence_distance(psn, message->first_psn) >= 0 &&
+           (!is_bounded || sequence_distance(psn, end_psn) <= 0);
 }
 
-/* An open message without its first frame that this FIRST frame directly precedes. */
-static bool precedes(const struct message *message, uint32_t psn)
+/* Whether this FIRST or MIDDLE frame belongs before the open message's first, which was not seen: it came late. */
+static bool precedes(const struct message *message, const struct frame *frame)
 {
-    return message->open && !message->has_first && sequence_distance(message->first_psn, psn) == 1;
+    uint32_t end_psn = (frame->flags & FRAME_PLACED) != 0 ? end_by_length(frame) : (frame->psn + 1) & FRAME_PSN_MASK;
+
+    return message->open && !message->has_first && frame->opcode->position != OPCODE_LAST &&
+           sequence_distance(message->first_psn, frame->psn) > 0 && sequence_distance(end_psn, message->first_psn) >= 0;
 }
 
 static struct message *find_message(struct message_track *track, const struct frame *frame)
@@ -190,7 +206,7 @@ static struct message *find_message(struct message_track *track, const struct fr
         return newest;
     for (unsigned i = 0; i < MESSAGE_OPEN_MAX; i++) {
         struct message *message = &track->open[i];
-        bool fits = is_first ? precedes(message, frame->psn) : could_hold(message, frame->psn);
+        bool fits = precedes(message, frame) || (!is_first && could_hold(message, frame->psn));
         if (fits && (best == NULL || sequence_distance(message->first_psn, best->first_psn) > 0))
             best = message;
     }
@@ -213,10 +229,11 @@ static struct message *make_room(struct message_queue *queue, struct message_tra
     return oldest;
 }
 
-static bool is_whole(const struct message *message)
+/* Without its first frame it waits for that one too, unless we came later than it. */
+static bool is_whole(const struct message *message, const struct sequence *sequence)
 {
-    /* Without its first frame (we came later than it) nothing more can be waited for than what lies before the last. */
-    return message->has_last && message->frames == ((message->last_psn - message->first_psn + 1) & FRAME_PSN_MASK);
+    return message->has_last && message->frames == ((message->last_psn - message->first_psn + 1) & FRAME_PSN_MASK) &&
+           (message->has_first || !sequence_misses(sequence, (message->first_psn - 1) & FRAME_PSN_MASK));
 }
 
 static void note_repeated(struct message_track *track, uint32_t psn)
@@ -239,7 +256,7 @@ static void note_only(struct message_queue *queue, uint32_t flow, const struct f
 }
 
 static void note_part(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                      const struct frame *frame, uint64_t at_ns, bool is_loop)
+                      const struct frame *frame, uint64_t at_ns, const struct sequence *sequence, bool is_loop)
 {
     struct message *message = find_message(track, frame);
 
@@ -249,12 +266,13 @@ static void note_part(struct message_queue *queue, struct message_track *track, 
     }
     track->newest = (uint64_t)(message - track->open);
     add_frame(message, frame, at_ns);
-    if (is_whole(message))
+    if (is_whole(message, sequence))
         end_message(queue, message, flow, is_loop);
 }
 
 unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                            const struct frame *frame, uint64_t at_ns, enum sequence_place place)
+                            const struct frame *frame, uint64_t at_ns, const struct sequence *sequence,
+                            enum sequence_place place)
 {
     bool is_loop = memcmp(frame->key.source, frame->key.destination, sizeof frame->key.source) == 0;
     uint64_t before = counter_read(queue->tallies->values, TALLY_MESSAGES);
@@ -264,7 +282,7 @@ unsigned message_note_other(struct message_queue *queue, struct message_track *t
     else if (frame->opcode->position == OPCODE_ONLY)
         note_only(queue, flow, frame, at_ns, is_loop);
     else
-        note_part(queue, track, flow, frame, at_ns, is_loop);
+        note_part(queue, track, flow, frame, at_ns, sequence, is_loop);
     return (unsigned)(counter_read(queue->tallies->values, TALLY_MESSAGES) - before);
 }
 

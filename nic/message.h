@@ -23,6 +23,7 @@ struct message {
     uint64_t last_ns;
     uint32_t first_psn; /* of the first frame, or of the first one that was seen */
     uint32_t last_psn;
+    uint32_t end_psn; /* of the last frame, by the length in the first one; valid with MESSAGE_PLACED */
     uint32_t frames;
     uint32_t payload_bytes;
     uint32_t immediate;
@@ -49,20 +50,22 @@ void message_queue_destroy(struct message_queue **queue);
 
 /* What message_note does with all but most. */
 unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                            const struct frame *frame, uint64_t at_ns, enum sequence_place place);
+                            const struct frame *frame, uint64_t at_ns, const struct sequence *sequence,
+                            enum sequence_place place);
 
 /*
- * Counts a data frame of flow number `flow` seen at `at_ns`, no earlier than the one before; `place` says whether it
- * was seen before. Returns how many messages ended by it.
+ * Counts a data frame of flow number `flow` seen at `at_ns`, no earlier than the one before; `sequence` is that of
+ * the track's PSNs, `place` what it said of this frame. Returns how many messages ended by it.
  */
 static inline unsigned message_note(struct message_queue *queue, struct message_track *track, uint32_t flow,
-                                    const struct frame *frame, uint64_t at_ns, enum sequence_place place)
+                                    const struct frame *frame, uint64_t at_ns, const struct sequence *sequence,
+                                    enum sequence_place place)
 {
     struct message *message = &track->open[track->newest];
 
     if (frame->opcode->position != OPCODE_MIDDLE || place != SEQUENCE_NEXT || !message->open || !message->has_first ||
         message->has_last || frame->psn != ((message->last_psn + 1) & FRAME_PSN_MASK))
-        return message_note_other(queue, track, flow, frame, at_ns, place);
+        return message_note_other(queue, track, flow, frame, at_ns, sequence, place);
     message->frames++;
     message->payload_bytes += frame->payload_bytes;
     message->last_ns = at_ns;

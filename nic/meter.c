@@ -323,8 +323,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     flow->total.wire_bytes += frame->wire_bytes;
     flow->total.payload_bytes += frame->payload_bytes;
     window_note(meter->windows, &flow->window, flow->number, &counted);
-    flow->total.messages +=
-        message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns, place);
+    flow->total.messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame,
+                                         at_ns, &flow->streams[is_response].sequence, place);
 }
 
 static void count_frame(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)

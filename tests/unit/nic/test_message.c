@@ -15,6 +15,7 @@ struct fixture {
     struct tallies tallies;
     struct message_queue *queue;
     struct message_track track;
+    struct sequence sequence; /* empty, but where a test says otherwise */
     uint64_t at_ns;
 };
 
@@ -52,7 +53,7 @@ static void note(struct fixture *fixture, uint8_t opcode, uint32_t psn, enum seq
     struct frame frame = make(opcode, psn, 1000);
 
     fixture->at_ns += 1000;
-    message_note(fixture->queue, &fixture->track, 9, &frame, fixture->at_ns, place);
+    message_note(fixture->queue, &fixture->track, 9, &frame, fixture->at_ns, &fixture->sequence, place);
 }
 
 static struct record_message take(struct fixture *fixture)
@@ -199,7 +200,7 @@ static void test_no_room(void **state)
 
 static void expect_role(struct fixture *fixture, struct frame frame, enum message_role role)
 {
-    message_note(fixture->queue, &fixture->track, 9, &frame, 1, SEQUENCE_NEXT);
+    message_note(fixture->queue, &fixture->track, 9, &frame, 1, &fixture->sequence, SEQUENCE_NEXT);
     assert_int_equal(take(fixture).role, role);
 }
 
@@ -247,6 +248,86 @@ static void test_a_full_queue_is_counted(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_MESSAGES_DROPPED], 70 - 64);
 }
 
+/* Frames of an RDMA write of 8000 bytes in 8 frames to 0x1000, or of the one behind it, with their real places. */
+static void note_placed(struct fixture *fixture, uint32_t psn)
+{
+    uint32_t n = psn % 8;
+    struct frame frame = make(n == 0 ? 0x06 : n == 7 ? 0x08 : 0x07, psn, 1000);
+
+    if (n == 0) {
+        frame.flags = FRAME_PLACED;
+        frame.dma_bytes = 8000;
+        frame.place = 0x1000 + psn * 1000;
+    }
+    fixture->at_ns += 1000;
+    message_note(fixture->queue, &fixture->track, 9, &frame, fixture->at_ns, &fixture->sequence,
+                 sequence_add(&fixture->sequence, psn));
+}
+
+static void expect_whole(struct fixture *fixture, uint32_t first_psn)
+{
+    struct record_message message = take(fixture);
+
+    assert_int_equal(message.frames, 8);
+    assert_int_equal(message.payload_bytes, 8000);
+    assert_int_equal(message.flags & MESSAGE_INCOMPLETE, 0);
+    assert_int_equal(message.place, 0x1000 + first_psn * 1000);
+}
+
+/* The first frame was lost, and comes when all the others are there. */
+static void test_the_first_frame_last(void **state)
+{
+    static const uint32_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 8};
+    struct fixture *fixture = *state;
+
+    for (unsigned i = 0; i < 16; i++)
+        note_placed(fixture, order[i]);
+    expect_whole(fixture, 0);
+    expect_whole(fixture, 8);
+    expect_none(fixture);
+}
+
+/* One message's end and the next one's beginning are overtaken by what follows. */
+static void test_overtaken_between_messages(void **state)
+{
+    static const uint32_t order[] = {0, 1, 2, 3, 4, 5, 9, 10, 6, 7, 8, 11, 12, 13, 14, 15};
+    struct fixture *fixture = *state;
+
+    for (unsigned i = 0; i < 16; i++)
+        note_placed(fixture, order[i]);
+    expect_whole(fixture, 0);
+    expect_whole(fixture, 8);
+    expect_none(fixture);
+}
+
+/* The first frames come late, in order: the message began with its fourth. */
+static void test_the_beginning_comes_late(void **state)
+{
+    static const uint32_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 8, 9, 10, 13, 14, 15};
+    struct fixture *fixture = *state;
+
+    for (unsigned i = 0; i < 16; i++)
+        note_placed(fixture, order[i]);
+    expect_whole(fixture, 0);
+    expect_whole(fixture, 8);
+    expect_none(fixture);
+}
+
+/* We came in the middle of it: nothing before is waited for. */
+static void test_a_beginning_that_was_never_seen(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->at_ns = 1;
+    for (uint32_t psn = 3; psn < 16; psn++)
+        note_placed(fixture, psn);
+    assert_int_equal(message_abandon(fixture->queue, &fixture->track, 9, false, UINT64_MAX), 1);
+    expect_whole(fixture, 8);
+    struct record_message message = take(fixture);
+    assert_int_equal(message.frames, 5);
+    assert_int_equal(message.flags, MESSAGE_INCOMPLETE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +341,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_roles, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_full_queue_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_first_frame_last, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overtaken_between_messages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_beginning_comes_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_beginning_that_was_never_seen, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_message", tests, NULL, NULL);
 }
