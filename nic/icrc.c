@@ -6,6 +6,8 @@
  */
 #include "nic/icrc.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define POLYNOMIAL    0xedb88320u
@@ -17,7 +19,11 @@
 #define ICRC_BYTES    4
 #define HEADERS_BYTES (LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES)
 
-void icrc_init(struct icrc *icrc)
+struct icrc {
+    uint32_t tables[8][256];
+};
+
+static void fill_tables(struct icrc *icrc)
 {
     for (unsigned i = 0; i < 256; i++) {
         uint32_t crc = i;
@@ -31,6 +37,23 @@ void icrc_init(struct icrc *icrc)
             icrc->tables[step][i] = crc >> 8 ^ icrc->tables[0][crc & 0xff];
         }
     }
+}
+
+int icrc_create(struct icrc **icrc)
+{
+    struct icrc *made = malloc(sizeof *made);
+
+    if (made == NULL)
+        return -ENOMEM;
+    fill_tables(made);
+    *icrc = made;
+    return 0;
+}
+
+void icrc_destroy(struct icrc **icrc)
+{
+    free(*icrc);
+    *icrc = NULL;
 }
 
 static uint32_t add(const struct icrc *icrc, uint32_t crc, const uint8_t *bytes, size_t length_bytes)

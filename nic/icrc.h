@@ -5,16 +5,13 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "nic/encapsulation.h"
 #include "nic/tally.h"
 
-struct icrc {
-    uint32_t tables[8][256];
-};
+struct icrc;
 
-void icrc_init(struct icrc *icrc);
+int icrc_create(struct icrc **icrc); /* -ENOMEM */
+void icrc_destroy(struct icrc **icrc);
 
 /*
  * Of a frame that was walked to its BTH: TALLY_FRAMES_ROCE when the ICRC is right, TALLY_FRAMES_BAD_ICRC when not,

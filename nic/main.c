@@ -45,6 +45,7 @@ struct settings {
     uint64_t window_ns;
     uint64_t memory_bytes;
     uint64_t flows_max;
+    bool verify_icrc;
     uint64_t messages_max;
     uint64_t queues;
     uint64_t flows_part;
@@ -100,6 +101,8 @@ static const struct option_spec specs[] = {
      NULL},
     {"memory", 'm', OPTION_BYTES, AT(memory_bytes), "SIZE", "memory for flows, messages and windows", 4u << 20,
      (uint64_t)1 << 40, NULL},
+    {"verify-icrc", 0, OPTION_FLAG, AT(verify_icrc), NULL,
+     "leave out frames whose invariant CRC is wrong, and count them", 0, 0, NULL},
     {"max-flows", 0, OPTION_UNSIGNED, AT(flows_max), "N", "flows that are told apart; more are refused and counted", 16,
      WINDOW_FLOW_MAX, NULL},
     {"max-messages", 0, OPTION_UNSIGNED, AT(messages_max), "N", "messages that can wait to be sent", 64, 1u << 24,
@@ -206,6 +209,7 @@ static struct meter_options meter_settings(const struct settings *settings)
 {
     return (struct meter_options){.window_ns = (uint32_t)settings->window_ns,
                                   .flows_max = (uint32_t)settings->flows_max,
+                                  .verify_icrc = settings->verify_icrc,
                                   .messages_max = (uint32_t)settings->messages_max,
                                   .memory_bytes = settings->memory_bytes};
 }

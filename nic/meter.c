@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nic/icrc.h"
 #include "nic/rdma_port.h"
 #include "wire/log.h"
 
@@ -24,7 +25,9 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
     memset(meter, 0, sizeof *meter);
     meter->tallies = tallies;
     pairing_budget_init(&meter->pairing);
-    int error = flow_table_create(&meter->flows, options->flows_max);
+    int error = options->verify_icrc ? icrc_create(&meter->icrc) : 0;
+    if (error == 0)
+        error = flow_table_create(&meter->flows, options->flows_max);
     if (error == 0)
         error = message_queue_create(&meter->messages, options->messages_max, tallies);
     if (error == 0)
@@ -45,6 +48,7 @@ void meter_fini(struct meter *meter)
     window_ring_destroy(&meter->windows);
     message_queue_destroy(&meter->messages);
     flow_table_destroy(&meter->flows);
+    icrc_destroy(&meter->icrc);
 }
 
 void meter_set_ports(struct meter *meter, const struct source *source)
@@ -342,16 +346,23 @@ static void count_frame(struct meter *meter, struct flow *flow, const struct fra
         count_data(meter, flow, frame, at_ns);
 }
 
+static enum tally parse_frame(const struct icrc *icrc, struct frame *frame, const struct source_frame *from)
+{
+    if (icrc == NULL)
+        return frame_parse(frame, from->layer, from->bytes, from->captured_bytes, from->original_bytes);
+    return frame_parse_verified(frame, icrc, from->layer, from->bytes, from->captured_bytes, from->original_bytes);
+}
+
 /* What is RoCE of a burst, and when it came; the rest is counted by name. Returns how many frames are left. */
 static size_t parse_burst(struct meter *meter, const struct source_frame *seen, size_t count, struct frame *parsed,
                           uint64_t *times_ns)
 {
+    const struct icrc *icrc = meter->icrc;
     size_t kept = 0, plain = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct frame *frame = &parsed[kept];
-        enum tally verdict =
-            frame_parse(frame, seen[i].layer, seen[i].bytes, seen[i].captured_bytes, seen[i].original_bytes);
+        enum tally verdict = parse_frame(icrc, frame, &seen[i]);
         plain += verdict == TALLY_FRAMES_ROCE;
         if (verdict != TALLY_FRAMES_ROCE)
             tally_add(meter->tallies, verdict, 1);

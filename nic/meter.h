@@ -14,10 +14,12 @@ struct meter_options {
     uint32_t flows_max;
     uint32_t messages_max; /* that wait to be taken */
     size_t memory_bytes;   /* for all of it */
+    bool verify_icrc;
 };
 
 struct meter {
     struct tallies *tallies;
+    struct icrc *icrc; /* NULL: not verified */
     struct flow_table *flows;
     struct window_ring *windows;
     struct message_queue *messages;

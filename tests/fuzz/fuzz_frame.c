@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any bytes as frames. The first two bytes say the link layer and how much longer the frame was on the wire. Checked:
- * no more payload than the frame had bytes; the same answer twice; and that counting the frame breaks no sum.
+ * no more payload than the frame had bytes; the same answer by the short way and by the long one; and that counting the
+ * frame breaks no sum.
  */
+#include "nic/icrc.h"
 #include "nic/meter.h"
 
 #include <stdlib.h>
@@ -12,14 +14,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static void check_parse(enum frame_layer layer, const uint8_t *bytes, size_t captured_bytes, size_t original_bytes)
 {
-    struct frame frame, again;
+    static struct icrc *icrc;
+    struct frame frame = {.key.port = 0}, again = {.key.port = 0};
     enum tally verdict = frame_parse(&frame, layer, bytes, captured_bytes, original_bytes);
 
+    if (icrc == NULL && icrc_create(&icrc) != 0)
+        return;
     if (verdict > TALLY_FRAMES_UNKNOWN_SYNDROME)
         abort();
-    if (verdict == TALLY_FRAMES_ROCE && frame.payload_bytes >= original_bytes)
+    if (verdict == TALLY_FRAMES_ROCE && frame.payload_bytes >= frame.wire_bytes)
         abort();
-    if (frame_parse(&again, layer, bytes, captured_bytes, original_bytes) != verdict)
+    if (verdict == TALLY_FRAMES_ROCE && frame.key.mirror == 0 && layer != FRAME_LAYER_ERF &&
+        frame.wire_bytes > original_bytes)
+        abort();
+    enum tally verified = frame_parse_verified(&again, icrc, layer, bytes, captured_bytes, original_bytes);
+    if (verified == TALLY_FRAMES_ICRC_UNVERIFIED || verified == TALLY_FRAMES_BAD_ICRC)
+        verified = TALLY_FRAMES_ROCE;
+    if (verified != verdict || (frame_is_kept(verdict) && memcmp(&frame, &again, sizeof frame) != 0))
         abort();
 }
 

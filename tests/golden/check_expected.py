@@ -37,6 +37,7 @@ COUNTERS = {
     "06_snap50_cut_in_bth.pcap": {"frames_cut_total": 9},
     "26_udp4791_not_roce.pcap": {"frames_bad_length_total": 2, "frames_unknown_opcode_total": 1},
 }
+OPTIONS = {"80_icrc.pcap": ["--verify-icrc"]}
 RETRANSMITTED = {"08_gobackn.pcap": (3, 3 * 4096), "09_timeout_full_retx.pcap": (8, 8 * 4096), "12_rnr.pcap": (1, 4096)}
 
 
@@ -60,7 +61,7 @@ def compare_counters(wanted, counters):
 
 
 def compare(name, expected, program):
-    code, rows, errors = tap.run_nic(program, "--file", os.path.join(HERE, name))
+    code, rows, errors = tap.run_nic(program, "--file", os.path.join(HERE, name), *OPTIONS.get(name, []))
     yield from compare_flows(expected, rows["flow"])
     if code != (1 if name in BROKEN else 0):
         yield f"exit code {code}"
@@ -88,6 +89,12 @@ def make_again():
                     if not filecmp.cmp(os.path.join(folder, name), os.path.join(HERE, name), shallow=False))
 
 
+def verify_icrcs(program, made):
+    for name in made:
+        counters = tap.run_nic(program, "--file", os.path.join(HERE, name), "--verify-icrc")[1]["summary"][0]["counters"]
+        yield from (f"{name}: {counter}" for counter, total in counters.items() if counter == "frames_bad_icrc_total" and total)
+
+
 def main():
     expected = collections.defaultdict(list)
     for name in ("expected.tsv", "made.tsv"):
@@ -96,6 +103,8 @@ def main():
                 expected[row["file"]].append(row)
     for name in sorted(expected):
         tap.check(name, list(compare(name, expected[name], sys.argv[1])))
+    tap.check("each ICRC that is right is found so", list(verify_icrcs(
+        sys.argv[1], [name for name in expected if "tunnel" in expected[name][0] and name not in OPTIONS])))
     tap.check("make_frames.py makes these files", list(make_again()))
     code, rows, errors = tap.run_nic(sys.argv[1], "--file", "/nonexistent.pcap")
     tap.check("a file that is not there", [] if code == 1 and errors.count("\n") == 1 and not rows["flow"] else [errors])

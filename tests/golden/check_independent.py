@@ -79,7 +79,7 @@ def main():
         paths = [os.path.join(HERE, name) for name in sorted(set(os.listdir(HERE)) - OTHER)
                  if name.endswith((".pcap", ".pcapng"))]
     for path in paths:
-        for window_ns in (1000, 8000, 1000000):
+        for window_ns in (1000, 8000, 1000000) if os.path.basename(path) < "5" else (8000,):
             tap.check(f"{os.path.basename(path)} in windows of {window_ns} ns", list(compare(program, path, window_ns)))
     return tap.finish()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""make_frames.py FOLDER: writes the captures 50 to 79 of frames/ and made.tsv, which says what is in them.
+"""make_frames.py FOLDER: writes the captures 50 to 80 of frames/ and made.tsv, which says what is in them.
 
 Each kind of header that RoCE travels in, built from the specifications and apart from both readers. What is expected is noted where
 a frame is made, from the arguments it is made of. ICRCs are right unless noted (zlib's CRC over masked headers)."""
@@ -454,10 +454,28 @@ def make_files(maker):
     maker.write(name, pcap(trailed[:2], 1 | 1 << 26 | 2 << 28), frames_roce_total=2)
 
 
+def make_icrc(maker):
+    """Expected with --verify-icrc. The last bit but the ICRC's own four bytes is wrong in the bad ones."""
+    name, frames = "80_icrc.pcap", []
+    bth = [transport(0x0A, 0x241 if psn in (1, 2) else 0x240, psn, 700 + psn) for psn in range(7)]
+    right = [ethernet(0x0800, roce4(bth[0])), ethernet(0x86DD, roce6(bth[1])), ethernet(0x8915, roce1(bth[2])),
+             ethernet(0x0800, vxlan(9, ethernet(0x86DD, roce6(bth[3]))))]
+    for psn, frame in enumerate(right):
+        frames += [frame, frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:]]
+    passed = bytearray(ethernet(0x0800, roce4(bth[4])))  # routed, marked, and with other checksums: still right
+    passed[15], passed[22], passed[24:26], passed[40:42] = 0xFF, 3, b"\x12\x34", b"\x56\x78"
+    frames += [bytes(passed), (ethernet(0x0800, roce4(bth[5]))[:128], 14 + 20 + 8 + 12 + 16 + 708 + 4)]
+    frames.append(ethernet(0x0800, ipv4(udp(bth[6] + bytes(4)), options=b"\x01\x01\x01\x00")))
+    for qpn, tunnel, psns in ((0x240, "", (0, 4, 5, 6)), (0x241, "", (1, 2)), (0x240, "vxlan:9", (3,))):
+        maker.expect(name, qpn, tunnel, data_frames=len(psns), payload_bytes=sum(700 + psn for psn in psns),
+                     ce_marked=sum(psn == 4 for psn in psns))
+    maker.write(name, pcap(frames), frames_roce_total=5, frames_bad_icrc_total=4, frames_icrc_unverified_total=2)
+
+
 def main():
     maker = Maker(sys.argv[1])
     for make in (make_tags, make_internet, make_tunnels, make_mirrors, make_cuts, make_opcodes, make_impossible, make_infiniband,
-                 make_files):
+                 make_files, make_icrc):
         make(maker)
     maker.write_table()
 
