@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,11 +31,25 @@ def make_link():
         subprocess.run(command.split(), check=True)
 
 
-def replay(*arguments):
+def replay(*arguments, frames=FRAMES):
     """How many frames went out."""
-    done = subprocess.run([sys.executable, os.path.join(HERE, "replay.py"), "near", FRAMES, *arguments], check=True,
+    done = subprocess.run([sys.executable, os.path.join(HERE, "replay.py"), "near", frames, *arguments], check=True,
                           capture_output=True, text=True)
     return int(done.stdout)
+
+
+def multiply(path, copies):
+    """The same frames `copies` times over, each copy with queue pairs and UDP source ports of its own."""
+    with open(FRAMES, "rb") as file:
+        packets = list(independent.read_pcap(file.read()))
+    with open(path, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 65535, 1))
+        for at_ns, _, data, original in packets:
+            for copy in range(copies):
+                changed = bytearray(data)
+                changed[35] ^= copy  # Ethernet 14, IPv4 20: UDP source port, low byte
+                changed[47] ^= copy + 1  # UDP 8, BTH 5: destination QPN, high byte
+                file.write(struct.pack("<IIII", at_ns // 10**9, at_ns % 10**9, len(changed), original) + changed)
 
 
 class Daemon:
@@ -131,6 +146,64 @@ def check_without_stamps(nic, rows_program, folder):
     tap.check("net_af_packet: the same totals", findings[:8])
 
 
+def check_queues(nic, rows_program, ask_windows, folder):
+    """Two readers of 6 times the connections: each flow's frames in one of both streams, whole, and both answer a request for windows."""
+    frames, record, control = os.path.join(folder, "many.pcap"), os.path.join(folder, "queues.capture"), f"ipc://{folder}/queues"
+    multiply(frames, 6)
+    daemon = Daemon(nic, "net_af_packet0,iface=far", record, "--queues", "2", "--link", f"ipc://{folder}/nobody", "--control", control)
+    sent = replay(frames=frames)
+    subprocess.run([ask_windows, control], check=True)
+    parts = [f"{record}.{queue}" for queue in range(2)]
+    wait_until(lambda: all(any(row["row"] == "trigger_end" for row in rows_of(rows_program, part)) for part in parts))
+    code = daemon.stop()
+    wanted = {tuple(independent.text_key(key).values()): total for key, total in independent.analyse(frames)[0].items()}
+    findings, seen, shares = [] if code == 0 else [f"exit code {code}: {daemon.read_log()}"], {}, []
+    for part in parts:
+        flows, totals, _, losses, windows = check_capture.read_rows(rows_program, part)
+        shares.append(sum(totals.get(number, {}).get("data_frames", 0) for number in flows))
+        findings += [f"lost: {loss}" for loss in losses] + ([] if windows is not None else ["no answer to the request for windows"])
+        for number, flow in flows.items():
+            if check_capture.key_of(flow) in seen:
+                findings.append(f"{check_capture.key_of(flow)} is in both streams")
+            seen[check_capture.key_of(flow)] = totals.get(number, {})
+    findings += [f"{key}: {name} is {seen.get(key, {}).get(name)}, independent.py says {total[name]}" for key, total in wanted.items()
+                 for name in ("data_frames", "wire_bytes", "payload_bytes", "messages", "acks", "cnps")
+                 if seen.get(key, {}).get(name) != total[name]]
+    if min(shares) == 0:
+        findings.append(f"all of {sent} frames in one queue")
+    tap.check(f"two queues, two readers: each flow whole in one stream (data frames {shares[0]} and {shares[1]})", findings[:8])
+
+
+def check_promiscuous(nic, folder):
+    """Only when asked for, and only while the program runs."""
+    for driver in ("net_pcap", "net_af_packet"):
+        findings = []
+        for options, wanted in (((), 0), (("--promiscuous",), 1)):
+            daemon = Daemon(nic, f"{driver}0,iface=far", os.path.join(folder, "promiscuous.capture"), *options)
+            during = promiscuity()
+            daemon.stop()
+            if (during, promiscuity()) != (wanted, 0):
+                findings.append(f"{options}: {during} while it runs, {promiscuity()} afterwards")
+        tap.check(f"{driver}: promiscuous only when asked", findings)
+
+
+def promiscuity():
+    words = subprocess.run(["ip", "-details", "link", "show", "far"], check=True, capture_output=True, text=True).stdout.split()
+    return int(words[words.index("promiscuity") + 1])
+
+
+def check_dry_run(nic):
+    """The rules of a port that can be asked: none by itself, and those for a quarter of the flows."""
+    def ask(*options):
+        done = subprocess.run([nic, "--port", "net_pcap0,iface=far", "--dry-run", *options], capture_output=True, text=True)
+        return done.returncode, done.stdout
+    taken = [f"flow create 0 group 0 priority 0 ingress pattern eth / {ip} / udp dst is 4791 src spec 0 src mask 0x0003 / end actions "
+             "rss / end" for ip in ("ipv4", "ipv6")]
+    findings = [] if ask() == (0, "port far: steering off, no rules: all that comes to the port is read\n") else [ask()]
+    findings += [] if ask("--flows-part", "4") == (0, "\n".join(["port far: steering take", *taken, ""])) else [ask("--flows-part", "4")]
+    tap.check("--dry-run prints the rules", findings)
+
+
 def check_loss(nic, rows_program, folder, driver, repeat):
     """Stopped while more comes than the kernel's ring holds: what was sent is what was seen and what is reported lost."""
     record = os.path.join(folder, driver + ".capture")
@@ -179,10 +252,13 @@ def check_idle(nic, folder):
 
 
 def check_refusals(nic, folder):
-    for port, text in (("net_pcap0,iface=nosuch", "nosuch"), ("nosuch0", "nosuch0"), ("net_pcap0,iface=far@1.2.3", "1.2.3")):
-        done = subprocess.run([nic, "--port", port, "--record", os.path.join(folder, "x")], capture_output=True, text=True)
+    for port, text, *options in (
+            ("net_pcap0,iface=nosuch", "nosuch"), ("nosuch0", "nosuch0"), ("net_pcap0,iface=far@1.2.3", "1.2.3"),
+            ("net_pcap0,iface=far", "--queues 1", "--queues", "2"), ("net_pcap0,iface=far", "--steering off", "--steering", "take"),
+            ("net_pcap0,iface=far", "e-switch", "--steering", "mirror")):
+        done = subprocess.run([nic, "--port", port, "--record", os.path.join(folder, "x"), *options], capture_output=True, text=True)
         good = done.returncode == 1 and any(line.startswith("qpscope-nic: error:") for line in done.stderr.splitlines())
-        tap.check(f"--port {port}", [] if good and text in done.stderr else [f"{done.returncode}: {done.stderr}"])
+        tap.check(" ".join(["--port", port, *options]), [] if good and text in done.stderr else [f"{done.returncode}: {done.stderr}"])
 
 
 def main():
@@ -200,6 +276,9 @@ def main():
         check_without_stamps(nic, rows_program, folder)
         check_loss(nic, rows_program, folder, "net_pcap", 60)
         check_loss(nic, rows_program, folder, "net_af_packet", 8)
+        check_queues(nic, rows_program, ask_windows, folder)
+        check_promiscuous(nic, folder)
+        check_dry_run(nic)
         check_killed(nic, rows_program, folder)
         check_idle(nic, folder)
         check_refusals(nic, folder)
