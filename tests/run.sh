@@ -4,14 +4,15 @@
 # names what it lacks); exit code 0 when none failed.
 #
 #   tests/run.sh              everything
-#   tests/run.sh --no-lab     without the lab (no guest is booted): what a developer runs every few minutes
+#   tests/run.sh --no-lab     without the lab (no guest is booted) and without Debian 13's DPDK: what a developer runs
+#                             every few minutes
 #   tests/run.sh --keep DIR   keeps the lab's output there
 set -uo pipefail
 top=$(dirname "$(dirname "$(realpath "$0")")")
 cd "$top" || exit 1
 
 usage() {
-    sed -n '3,9s/^# \{0,1\}//p' "$0"
+    sed -n '3,10s/^# \{0,1\}//p' "$0"
 }
 lab=1 keep=
 while [ $# -gt 0 ]; do
@@ -91,6 +92,8 @@ else
 fi
 count build-without/tap.log
 if [ "$lab" = 1 ]; then
+    say "the build with DPDK 24.11, in a Debian 13 tree"
+    tap "dpdk24" tests/dpdk24/check.sh
     say "lab: real RCCL over soft-RoCE in a guest"
     tap "lab" tests/lab/check.sh ${keep:+--out "$keep"}
 fi

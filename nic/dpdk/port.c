@@ -57,14 +57,14 @@ static uint16_t switch_domain(uint16_t id)
 
 void port_describe(const struct port *port, const struct port *ports, size_t ports_count, struct steering_port *known)
 {
-    struct rte_eth_dev_info information = {.driver_name = ""};
+    struct rte_eth_dev_info information;
     uint16_t domain = switch_domain(port->id);
     size_t others = 0;
 
     *known = (struct steering_port){.id = port->id, .can_match_bth = rule_can_match_bth()};
     snprintf(known->name, sizeof known->name, "%s", port->record.name);
-    (void)rte_eth_dev_info_get(port->id, &information);
-    for (size_t i = 0; i < sizeof sharing_drivers / sizeof sharing_drivers[0]; i++)
+    bool is_known = rte_eth_dev_info_get(port->id, &information) == 0 && information.driver_name != NULL;
+    for (size_t i = 0; i < sizeof sharing_drivers / sizeof sharing_drivers[0] && is_known; i++)
         known->is_shared |= strcmp(information.driver_name, sharing_drivers[i]) == 0;
     known->has_switch = known->is_shared && domain != RTE_ETH_DEV_SWITCH_DOMAIN_ID_INVALID;
     for (size_t i = 0; i < ports_count && known->has_switch; i++) {
