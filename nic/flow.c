@@ -81,6 +81,11 @@ int flow_table_create(struct flow_table **table, uint32_t flows_max)
     return 0;
 }
 
+void flow_table_prepare(struct flow_table *table)
+{
+    pages_prepare(table->flows, flows_bytes(table->flows_max));
+}
+
 void flow_table_destroy(struct flow_table **table)
 {
     if (*table == NULL)

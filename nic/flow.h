@@ -66,6 +66,7 @@ struct flow {
     uint8_t vantage;
     uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
     struct flow_stream streams[FLOW_STREAMS_COUNT];
+    struct window_coarse coarse;
     uint32_t source_port_changes;
     uint32_t next_of_pair; /* for the table */
     struct recovery recovery[FLOW_STREAMS_COUNT];
@@ -79,6 +80,9 @@ struct flow_table;
 
 int flow_table_create(struct flow_table **table, uint32_t flows_max);
 void flow_table_destroy(struct flow_table **table);
+
+/* Has all its memory taken now. */
+void flow_table_prepare(struct flow_table *table);
 
 /* Bytes that a table of that size takes. */
 size_t flow_table_bytes(uint32_t flows_max);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/history.h"
+
 #define CREDIT_ENTRY_BYTES 64u
 #define CREDIT_BYTES_MAX   512u
 #define SIZE_ENTRY_BYTES   4u
@@ -21,6 +23,7 @@
 
 struct message_queue {
     struct tallies *tallies;
+    struct history *history; /* NULL = none */
     size_t mask;
     size_t head;
     size_t tail;
@@ -54,6 +57,11 @@ void message_queue_destroy(struct message_queue **queue)
     free((*queue)->records);
     free(*queue);
     *queue = NULL;
+}
+
+void message_queue_set_history(struct message_queue *queue, struct history *history)
+{
+    queue->history = history;
 }
 
 bool message_take(struct message_queue *queue, struct record_message *record)
@@ -105,11 +113,7 @@ static void end_message(struct message_queue *queue, struct message *message, ui
     message->open = false;
     tally_add(queue->tallies, TALLY_MESSAGES, 1);
     tally_add(queue->tallies, TALLY_MESSAGES_INCOMPLETE, (message->flags & MESSAGE_INCOMPLETE) != 0);
-    if (queue->tail - queue->head > queue->mask) {
-        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
-        return;
-    }
-    queue->records[queue->tail++ & queue->mask] = (struct record_message){
+    const struct record_message record = {
         .header.source = flow,
         .first_ns = message->first_ns,
         .duration_ns = duration_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)duration_ns,
@@ -121,6 +125,12 @@ static void end_message(struct message_queue *queue, struct message *message, ui
         .opcode = message->opcode_number,
         .flags = message->flags,
     };
+    if (queue->history != NULL)
+        history_put(queue->history, &record);
+    if (queue->tail - queue->head > queue->mask)
+        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
+    else
+        queue->records[queue->tail++ & queue->mask] = record;
 }
 
 static void begin_message(struct message *message, const struct frame *frame, uint64_t at_ns)

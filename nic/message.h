@@ -46,6 +46,9 @@ struct message_track {
 struct message_queue;
 
 int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies);
+/* From now on messages that end are kept there too. */
+struct history;
+void message_queue_set_history(struct message_queue *queue, struct history *history);
 void message_queue_destroy(struct message_queue **queue);
 
 /* What message_note does with all but most. */

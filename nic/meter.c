@@ -15,12 +15,15 @@
 
 #define CANDIDATES_MAX 1024 /* flows of one pair of addresses that an answer is matched with */
 
+size_t meter_fixed_bytes(const struct meter_options *options)
+{
+    return flow_table_bytes(options->flows_max) + options->messages_max * sizeof(struct record_message);
+}
+
 int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies)
 {
-    size_t fixed_bytes = flow_table_bytes(options->flows_max) + options->messages_max * sizeof(struct record_message);
+    size_t fixed_bytes = meter_fixed_bytes(options);
     size_t left_bytes = options->memory_bytes > fixed_bytes ? options->memory_bytes - fixed_bytes : 0;
-
-    const struct window_tallies stored = {tallies, TALLY_WINDOWS, TALLY_WINDOWS_OVERWRITTEN};
 
     memset(meter, 0, sizeof *meter);
     meter->tallies = tallies;
@@ -31,21 +34,31 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
     if (error == 0)
         error = message_queue_create(&meter->messages, options->messages_max, tallies);
     if (error == 0)
-        error = window_ring_create(&meter->windows, options->window_ns, left_bytes, left_bytes / 8, &stored);
-    if (error == 0)
+        error = tiers_create(&meter->tiers, options->window_ns, left_bytes, tallies);
+    if (error == 0) {
+        message_queue_set_history(meter->messages, meter->tiers.history);
+        meter->windows = meter->tiers.rings[0];
         return 0;
+    }
     meter_fini(meter);
     if (error == -EINVAL)
-        return log_error_return(error,
-                                "%zu bytes of memory do not suffice: %u flows take %zu, and windows need 1 MiB; raise "
-                                "--memory or lower --max-flows",
-                                options->memory_bytes, options->flows_max, fixed_bytes);
+        return log_error_return(
+            error,
+            "%zu bytes of memory do not suffice: %u flows take %zu, and what is kept needs 1 MiB; raise "
+            "--memory or lower --max-flows",
+            options->memory_bytes, options->flows_max, fixed_bytes);
     return log_error_return(error, "cannot get %zu bytes of memory; lower --memory", options->memory_bytes);
+}
+
+void meter_prepare(struct meter *meter)
+{
+    flow_table_prepare(meter->flows);
+    tiers_prepare(&meter->tiers);
 }
 
 void meter_fini(struct meter *meter)
 {
-    window_ring_destroy(&meter->windows);
+    tiers_destroy(&meter->tiers);
     message_queue_destroy(&meter->messages);
     flow_table_destroy(&meter->flows);
     icrc_destroy(&meter->icrc);
@@ -110,7 +123,8 @@ static bool is_loop(const struct flow *flow)
 
 static void settle_flow(struct meter *meter, struct flow *flow)
 {
-    window_close(meter->windows, &flow->window, flow->number);
+    window_close(meter->windows, &flow->window, &flow->coarse, flow->number);
+    window_close_coarse(meter->windows, &flow->coarse, flow->number, UINT64_MAX);
     for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
         flow->total.messages +=
             message_abandon(meter->messages, &flow->streams[i].messages, flow->number, is_loop(flow), UINT64_MAX);
@@ -326,7 +340,7 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     flow->total.data_frames++;
     flow->total.wire_bytes += frame->wire_bytes;
     flow->total.payload_bytes += frame->payload_bytes;
-    window_note(meter->windows, &flow->window, flow->number, &counted);
+    window_note(meter->windows, &flow->window, &flow->coarse, flow->number, &counted);
     flow->total.messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame,
                                          at_ns, &flow->streams[is_response].sequence, place);
 }
@@ -407,7 +421,8 @@ void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)
     for (uint32_t number = 1; number <= flow_count(meter->flows); number++) {
         struct flow *flow = flow_at(meter->flows, number);
         if (flow->window.index < present)
-            window_close(meter->windows, &flow->window, number);
+            window_close(meter->windows, &flow->window, &flow->coarse, number);
+        window_close_coarse(meter->windows, &flow->coarse, number, now_ns);
         for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
             flow->total.messages +=
                 message_abandon(meter->messages, &flow->streams[i].messages, number, is_loop(flow), stale_ns);

@@ -8,6 +8,7 @@
 #include "nic/flow.h"
 #include "nic/source.h"
 #include "nic/tally.h"
+#include "nic/tier.h"
 
 struct meter_options {
     uint32_t window_ns;
@@ -17,11 +18,15 @@ struct meter_options {
     bool verify_icrc;
 };
 
+/* What of the memory goes to flows and waiting messages; the rest is the tiers'. */
+size_t meter_fixed_bytes(const struct meter_options *options);
+
 struct meter {
     struct tallies *tallies;
     struct icrc *icrc; /* NULL: not verified */
     struct flow_table *flows;
-    struct window_ring *windows;
+    struct tiers tiers;
+    struct window_ring *windows; /* the first of the tiers' rings */
     struct message_queue *messages;
     struct pairing_budget pairing;
     struct record_port ports[SOURCE_PORTS_MAX];
@@ -31,6 +36,9 @@ struct meter {
 /* -EINVAL (logged) when the memory does not suffice for what is asked, -ENOMEM. */
 int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies);
 void meter_fini(struct meter *meter);
+
+/* Has all memory taken now, so that no frame waits for a page; for live traffic. */
+void meter_prepare(struct meter *meter);
 
 /* The ports that frames will come from: their addresses decide a flow's vantage. */
 void meter_set_ports(struct meter *meter, const struct source *source);

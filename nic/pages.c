@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Anonymous mappings, on huge pages and present from the start where the kernel can. Invariant: the mapping is the
+/* Anonymous mappings, on huge pages where the kernel can. Invariant: the mapping is the
  * size, rounded up to whole huge pages. */
 #include "nic/pages.h"
 
@@ -26,9 +26,16 @@ void *pages_create(size_t bytes)
         munmap(mapped, before);
     if (before != HUGE_BYTES)
         munmap(mapped + before + wanted, HUGE_BYTES - before);
-    madvise(mapped + before, wanted, MADV_HUGEPAGE); /* both are wishes: an older kernel faults the pages in later */
-    madvise(mapped + before, wanted, MADV_POPULATE_WRITE);
+    if (bytes >= HUGE_BYTES)
+        madvise(mapped + before, wanted,
+                MADV_HUGEPAGE); /* both are wishes: an older kernel faults the pages in later */
+    madvise(mapped + before, bytes, MADV_POPULATE_WRITE);
     return mapped + before;
+}
+
+void pages_prepare(void *memory, size_t bytes)
+{
+    madvise(memory, bytes, MADV_POPULATE_WRITE); /* a wish: Linux before 5.14 takes them at their first use */
 }
 
 void pages_destroy(void *memory, size_t bytes)

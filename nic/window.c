@@ -15,7 +15,9 @@
 #include "nic/pages.h"
 #include "nic/window_code.h"
 
-#define BLOCK_BYTES     65536u
+#define BLOCK_BYTES_MAX 65536u
+#define BLOCK_BYTES_MIN 4096u
+#define BLOCKS_WANTED   16u /* at least, where the memory allows */
 #define BLOCKS_MIN      4u
 #define WINDOW_NS_LIMIT (1000u * WINDOW_NS_MAX)
 
@@ -45,7 +47,11 @@ struct window_ring {
     struct block *present;
     struct window_code_met met;
     uint64_t held_from;
+    uint64_t bytes_before; /* written to blocks before the present one */
+    struct window_ring *coarser;
+    uint32_t coarser_ratio; /* windows of this ring in one of that */
     struct window_tallies tallies;
+    uint32_t block_bytes;
     uint32_t blocks_count;
     uint32_t places_count;
     uint32_t spares_count;
@@ -61,7 +67,7 @@ struct window_ring {
 
 static uint8_t *bytes_of(const struct window_ring *ring, const struct block *block)
 {
-    return ring->memory + (size_t)(block - ring->blocks) * BLOCK_BYTES;
+    return ring->memory + (size_t)(block - ring->blocks) * ring->block_bytes;
 }
 
 static uint32_t bytes_used(const struct window_ring *ring, const struct block *block)
@@ -189,7 +195,7 @@ static void begin_block(struct window_ring *ring, uint64_t number)
     ring->met = (struct window_code_met){0};
     ring->present = block;
     ring->at = bytes_of(ring, block);
-    ring->full_at = ring->at + BLOCK_BYTES - 2 * WINDOW_CODE_BYTES_MAX;
+    ring->full_at = ring->at + ring->block_bytes - 2 * WINDOW_CODE_BYTES_MAX;
 }
 
 static void begin_next_block(struct window_ring *ring)
@@ -198,6 +204,7 @@ static void begin_next_block(struct window_ring *ring)
 
     block->bytes_used = bytes_used(ring, block);
     block->newest = block->code.newest;
+    ring->bytes_before += block->bytes_used;
     begin_block(ring, block->number + 1);
 }
 
@@ -209,7 +216,7 @@ static int allocate(struct window_ring *ring)
     ring->places = calloc(ring->places_count, sizeof *ring->places);
     ring->spares = calloc(count, sizeof *ring->spares);
     ring->pinned = calloc(count, sizeof *ring->pinned);
-    ring->memory = pages_create((size_t)count * BLOCK_BYTES);
+    ring->memory = pages_create((size_t)count * ring->block_bytes);
     if (ring->blocks == NULL || ring->places == NULL || ring->spares == NULL || ring->pinned == NULL ||
         ring->memory == NULL)
         return -ENOMEM;
@@ -220,10 +227,20 @@ static int allocate(struct window_ring *ring)
     return 0;
 }
 
+static size_t choose_block_bytes(size_t memory_bytes)
+{
+    size_t bytes = BLOCK_BYTES_MAX;
+
+    while (bytes > BLOCK_BYTES_MIN && memory_bytes / bytes < BLOCKS_WANTED)
+        bytes /= 2;
+    return bytes;
+}
+
 int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t memory_bytes, size_t pinned_bytes,
                        const struct window_tallies *tallies)
 {
-    size_t block_bytes = sizeof(struct block) + 3 * sizeof(uint32_t) + BLOCK_BYTES;
+    size_t data_bytes = choose_block_bytes(memory_bytes);
+    size_t block_bytes = sizeof(struct block) + 3 * sizeof(uint32_t) + data_bytes;
     size_t blocks_count = memory_bytes / block_bytes, spares_count = pinned_bytes / block_bytes;
 
     if (window_ns < WINDOW_NS_MIN || window_ns > WINDOW_NS_LIMIT || blocks_count < BLOCKS_MIN + spares_count ||
@@ -233,6 +250,7 @@ int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t mem
     if (made == NULL)
         return -ENOMEM;
     made->window_ns = window_ns;
+    made->block_bytes = (uint32_t)data_bytes;
     made->blocks_count = (uint32_t)blocks_count;
     made->places_count = (uint32_t)(blocks_count - spares_count);
     made->tallies = *tallies;
@@ -256,7 +274,7 @@ void window_ring_destroy(struct window_ring **ring)
     free((*ring)->places);
     free((*ring)->spares);
     free((*ring)->pinned);
-    pages_destroy((*ring)->memory, (size_t)(*ring)->blocks_count * BLOCK_BYTES);
+    pages_destroy((*ring)->memory, (size_t)(*ring)->blocks_count * (*ring)->block_bytes);
     free(*ring);
     *ring = NULL;
 }
@@ -264,6 +282,17 @@ void window_ring_destroy(struct window_ring **ring)
 uint32_t window_ring_window_ns(const struct window_ring *ring)
 {
     return ring->window_ns;
+}
+
+void window_ring_prepare(struct window_ring *ring)
+{
+    pages_prepare(ring->memory, (size_t)ring->blocks_count * ring->block_bytes);
+}
+
+void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser)
+{
+    ring->coarser = coarser;
+    ring->coarser_ratio = coarser->window_ns / ring->window_ns;
 }
 
 static void store(struct window_ring *ring, const struct window *window, uint32_t flow)
@@ -278,15 +307,66 @@ static void store(struct window_ring *ring, const struct window *window, uint32_
     tally_add(ring->tallies.tallies, ring->tallies.stored, 1);
 }
 
-void window_close(struct window_ring *ring, struct window *window, uint32_t flow)
+static uint16_t add_capped(uint16_t a, uint16_t b)
+{
+    uint32_t sum = (uint32_t)a + b;
+
+    return sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum;
+}
+
+/* Adds a window that is stored to the open ones of the coarser rings, of which the last one may be over by it. */
+static void roll_up(const struct window_ring *ring, const struct window *window, struct window *into, uint32_t flow)
+{
+    struct window_ring *coarser = ring->coarser;
+    uint64_t within = window->index - into->index * ring->coarser_ratio;
+    uint32_t before_ns = (uint32_t)within * ring->window_ns;
+
+    if (!into->open || within >= ring->coarser_ratio) {
+        uint64_t index = window->index / ring->coarser_ratio;
+        if (into->open) {
+            store(coarser, into, flow);
+            if (coarser->coarser != NULL)
+                roll_up(coarser, into, into + 1, flow);
+        }
+        before_ns = (uint32_t)(window->index - index * ring->coarser_ratio) * ring->window_ns;
+        *into = (struct window){.index = index, .first_offset_ns = before_ns + window->first_offset_ns, .open = true};
+    }
+    into->last_offset_ns = before_ns + window->last_offset_ns;
+    into->frames += window->frames;
+    into->wire_bytes += window->wire_bytes;
+    into->payload_bytes += window->payload_bytes;
+    if ((window->retransmitted_frames | window->marked_frames) == 0)
+        return;
+    into->retransmitted_frames = add_capped(into->retransmitted_frames, window->retransmitted_frames);
+    into->marked_frames = add_capped(into->marked_frames, window->marked_frames);
+}
+
+void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow)
 {
     if (!window->open)
         return;
     store(ring, window, flow);
+    if (ring->coarser != NULL)
+        roll_up(ring, window, coarse->windows, flow);
     window->open = false;
 }
 
-void window_note(struct window_ring *ring, struct window *window, uint32_t flow, const struct window_frame *frame)
+void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse, uint32_t flow, uint64_t now_ns)
+{
+    struct window *window = coarse->windows;
+
+    for (struct window_ring *coarser = ring->coarser; coarser != NULL; coarser = coarser->coarser, window++) {
+        if (!window->open || window->index >= now_ns / coarser->window_ns)
+            continue;
+        store(coarser, window, flow);
+        if (coarser->coarser != NULL)
+            roll_up(coarser, window, window + 1, flow);
+        window->open = false;
+    }
+}
+
+void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
+                 const struct window_frame *frame)
 {
     if (frame->at_ns - ring->present_start_ns >= ring->window_ns) {
         ring->present_index = frame->at_ns / ring->window_ns;
@@ -294,8 +374,7 @@ void window_note(struct window_ring *ring, struct window *window, uint32_t flow,
     }
     uint32_t offset_ns = (uint32_t)(frame->at_ns - ring->present_start_ns);
     if (!window->open || window->index != ring->present_index) {
-        if (window->open)
-            store(ring, window, flow);
+        window_close(ring, window, coarse, flow);
         *window = (struct window){
             .index = ring->present_index, .first_offset_ns = offset_ns, .last_offset_ns = offset_ns, .open = true};
     }
@@ -317,6 +396,22 @@ void window_record(const struct window *window, uint32_t flow, struct record_win
     *record = (struct record_window){
         .header.source = flow,
         .index = window->index,
+        .first_offset_ns = window->first_offset_ns,
+        .last_offset_ns = window->last_offset_ns,
+        .frames = window->frames,
+        .wire_bytes = window->wire_bytes,
+        .payload_bytes = window->payload_bytes,
+        .retransmitted_frames = window->retransmitted_frames,
+        .marked_frames = window->marked_frames,
+    };
+}
+
+void window_record_coarse(const struct record_window *window, uint32_t window_ns, struct record_coarse_window *record)
+{
+    *record = (struct record_coarse_window){
+        .header.source = window->header.source,
+        .index = window->index,
+        .window_ns = window_ns,
         .first_offset_ns = window->first_offset_ns,
         .last_offset_ns = window->last_offset_ns,
         .frames = window->frames,
@@ -420,16 +515,14 @@ size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk
 
 /* ---- what is held ---- */
 
-void window_ring_use(const struct window_ring *ring, struct window_use *use)
+uint64_t window_ring_bytes_stored(const struct window_ring *ring)
 {
-    *use = (struct window_use){.held_from = ring->held_from, .held_to = ring->present->code.newest};
-    for (uint64_t number = oldest_number(ring); number <= ring->present->number; number++) {
-        const struct block *block = &ring->blocks[ring->places[number % ring->places_count]];
-        use->windows += block->entries_count;
-        use->bytes += bytes_used(ring, block);
-    }
-    for (uint32_t i = 0; i < ring->pinned_count; i++)
-        use->pinned_windows += ring->blocks[ring->pinned[i]].entries_count;
+    return ring->bytes_before + bytes_used(ring, ring->present);
+}
+
+uint64_t window_ring_bytes_capacity(const struct window_ring *ring)
+{
+    return (uint64_t)ring->places_count * ring->block_bytes;
 }
 
 uint64_t window_ring_held_from(const struct window_ring *ring)

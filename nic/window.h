@@ -33,6 +33,13 @@ struct window {
     bool open;
 };
 
+#define WINDOW_COARSE_TIERS 2
+
+/* The flow's open windows of the coarser rings; embedded in it. Zero: none open. */
+struct window_coarse {
+    struct window windows[WINDOW_COARSE_TIERS];
+};
+
 /* One data frame, as a window counts it. */
 struct window_frame {
     uint64_t at_ns;
@@ -60,16 +67,33 @@ int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t mem
                        const struct window_tallies *tallies);
 void window_ring_destroy(struct window_ring **ring);
 
+/* Has all its memory taken now. */
+void window_ring_prepare(struct window_ring *ring);
+
+/*
+ * What is stored in the ring is from now on added up in the coarser one too, and so on; its windows are a whole number
+ * of those of the ring. The coarser ring must outlive it.
+ */
+void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser);
+
 uint32_t window_ring_window_ns(const struct window_ring *ring);
 
-/* Counts a frame in the flow's window; stores the one before when the frame lies in another. */
-void window_note(struct window_ring *ring, struct window *window, uint32_t flow, const struct window_frame *frame);
+/*
+ * Counts a frame in the flow's window; stores the one before when the frame lies in another. `coarse` is the flow's,
+ * and may be NULL when no coarser ring was set.
+ */
+void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
+                 const struct window_frame *frame);
 
 /* Stores the flow's open window, if it has one. */
-void window_close(struct window_ring *ring, struct window *window, uint32_t flow);
+void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow);
+
+/* Stores the flow's open windows of the coarser rings that are over at `now_ns`. */
+void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse, uint32_t flow, uint64_t now_ns);
 
 /* Fills a record of a window (but for the emitter's part of the header). */
 void window_record(const struct window *window, uint32_t flow, struct record_window *record);
+void window_record_coarse(const struct record_window *window, uint32_t window_ns, struct record_coarse_window *record);
 
 /*
  * Keeps what is stored of the interval. What is still open is not: close it before. False when the ring was given no
@@ -100,16 +124,9 @@ void window_walk_begin(const struct window_ring *ring, struct window_walk *walk,
 size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk, struct record_window *records,
                         size_t capacity, size_t budget, bool *done);
 
-/* What the memory of a ring is used for at present. */
-struct window_use {
-    uint64_t held_from; /* index of the first window of which nothing has been given up */
-    uint64_t held_to;   /* the newest one stored; below held_from: none is */
-    uint64_t windows;
-    uint64_t bytes; /* that they take */
-    uint64_t pinned_windows;
-};
-
-void window_ring_use(const struct window_ring *ring, struct window_use *use);
+/* Bytes that all windows so far have taken, and what there is room for; without what is pinned. */
+uint64_t window_ring_bytes_stored(const struct window_ring *ring);
+uint64_t window_ring_bytes_capacity(const struct window_ring *ring);
 
 /* The first window of which nothing has been given up. */
 uint64_t window_ring_held_from(const struct window_ring *ring);

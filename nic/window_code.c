@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "nic/number.h"
+
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "entries are written as little-endian words"
 #endif
@@ -83,35 +85,6 @@ void window_code_adapt(struct window_code *code, const struct window_code_met *m
     lay_out(code, flow_bits, back_bits, frames_bits);
 }
 
-static uint8_t *put_number(uint8_t *at, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        *at++ = (uint8_t)value | 0x80;
-    *at++ = (uint8_t)value;
-    return at;
-}
-
-static const uint8_t *take_number(const uint8_t *at, uint64_t *value)
-{
-    unsigned shift = 0;
-
-    *value = 0;
-    do
-        *value |= (uint64_t)(*at & 0x7f) << shift;
-    while ((*at++ & 0x80) != 0 && (shift += 7) < 64);
-    return at;
-}
-
-static uint64_t fold(int64_t value)
-{
-    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-}
-
-static int64_t unfold(uint64_t value)
-{
-    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-}
-
 static uint8_t *put_advance(struct window_code *code, uint8_t *at, uint64_t index)
 {
     uint64_t step = index - code->newest;
@@ -122,7 +95,7 @@ static uint8_t *put_advance(struct window_code *code, uint8_t *at, uint64_t inde
         return at;
     }
     *at++ = (uint8_t)(SHAPE_ADVANCE | ADVANCE_STEP_MAX << SHAPE_BITS);
-    return put_number(at, step);
+    return number_put(at, step);
 }
 
 /* The unit that all frames of the window have, or WINDOW_CODE_UNITS. */
@@ -165,17 +138,17 @@ static uint8_t *put_long(const struct window_code *code, uint8_t *at, const stru
     struct window_code_unit unit = long_unit(code, head);
 
     *at++ = (uint8_t)head;
-    at = put_number(at, flow);
-    at = put_number(at, code->newest - window->index);
-    at = put_number(at, window->frames);
-    at = put_number(at, window->first_offset_ns);
-    at = put_number(at, window->last_offset_ns - window->first_offset_ns);
-    at = put_number(at, fold((int64_t)window->payload_bytes - (int64_t)unit.payload_bytes * window->frames));
-    at = put_number(at, fold((int64_t)window->wire_bytes - (int64_t)window->payload_bytes -
-                             (int64_t)unit.overhead_bytes * window->frames));
+    at = number_put(at, flow);
+    at = number_put(at, code->newest - window->index);
+    at = number_put(at, window->frames);
+    at = number_put(at, window->first_offset_ns);
+    at = number_put(at, window->last_offset_ns - window->first_offset_ns);
+    at = number_put(at, number_fold((int64_t)window->payload_bytes - (int64_t)unit.payload_bytes * window->frames));
+    at = number_put(at, number_fold((int64_t)window->wire_bytes - (int64_t)window->payload_bytes -
+                                    (int64_t)unit.overhead_bytes * window->frames));
     if (has_evidence) {
-        at = put_number(at, window->retransmitted_frames);
-        at = put_number(at, window->marked_frames);
+        at = number_put(at, window->retransmitted_frames);
+        at = number_put(at, window->marked_frames);
     }
     return at;
 }
@@ -233,9 +206,9 @@ static const uint8_t *take_long(const struct window_code *code, const uint8_t *a
     unsigned count = (head & LONG_EVIDENCE) != 0 ? 9 : 7;
 
     for (unsigned i = 0; i < count; i++)
-        at = take_number(at, &numbers[i]);
-    int64_t payload_bytes = unfold(numbers[5]) + (int64_t)unit.payload_bytes * (int64_t)numbers[2];
-    int64_t overhead_bytes = unfold(numbers[6]) + (int64_t)unit.overhead_bytes * (int64_t)numbers[2];
+        at = number_take(at, &numbers[i]);
+    int64_t payload_bytes = number_unfold(numbers[5]) + (int64_t)unit.payload_bytes * (int64_t)numbers[2];
+    int64_t overhead_bytes = number_unfold(numbers[6]) + (int64_t)unit.overhead_bytes * (int64_t)numbers[2];
     *flow = (uint32_t)numbers[0];
     *window = (struct window){
         .index = code->newest - numbers[1],
@@ -255,7 +228,7 @@ static const uint8_t *take_advance(struct window_code *code, const uint8_t *at)
     uint64_t step = *at++ >> SHAPE_BITS;
 
     if (step == ADVANCE_STEP_MAX)
-        at = take_number(at, &step);
+        at = number_take(at, &step);
     code->newest += step;
     return at;
 }

@@ -53,6 +53,7 @@ static void keep_house(struct worker *worker, uint64_t *due_ns)
         return;
     *due_ns = now_ns + HOUSEKEEPING_NS;
     meter_settle(&worker->meter, now_ns - HOUSEKEEPING_NS, now_ns - STALE_NS);
+    tiers_measure(&worker->meter.tiers, now_ns);
     while (source_take_loss(worker->source, &loss)) {
         tally_add(&worker->tallies, TALLY_FRAMES_PORT_DROPPED, loss.frames);
         publisher_add_loss(worker->publisher, &loss);
@@ -66,6 +67,7 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
     uint64_t due_ns = 0;
     int received = 0;
 
+    meter_prepare(&worker->meter);
     while (!atomic_load_explicit(stop, memory_order_relaxed) &&
            (received = source_receive(worker->source, frames)) >= 0) {
         meter_frames(&worker->meter, frames, (size_t)received);

@@ -219,7 +219,10 @@ static int open_bench(struct bench *bench)
     memset(bench->buffers, 0, bench->settings.buffers * BUFFER_BYTES);
     for (uint64_t i = 0; i < bench->settings.buffers; i++)
         make_frame(bench->buffers + i * BUFFER_BYTES, (uint32_t)(i % bench->settings.flows));
-    return meter_init(&bench->meter, &options, &bench->tallies);
+    int error = meter_init(&bench->meter, &options, &bench->tallies);
+    if (error == 0)
+        meter_prepare(&bench->meter);
+    return error;
 }
 
 static int run(struct bench *bench)

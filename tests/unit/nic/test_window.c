@@ -50,7 +50,7 @@ static void note(struct fixture *fixture, struct window *window, uint32_t flow, 
     const struct window_frame frame = {
         .at_ns = at_ns, .wire_bytes = payload_bytes + 58, .payload_bytes = payload_bytes};
 
-    window_note(fixture->ring, window, flow, &frame);
+    window_note(fixture->ring, window, NULL, flow, &frame);
 }
 
 /* All records of an interval, at most `capacity`. */
@@ -78,7 +78,7 @@ static void test_counts_of_a_window(void **state)
     note(fixture, &window, 7, 83000, 4096);
     note(fixture, &window, 7, 87999, 100);
     note(fixture, &window, 7, 88000, 1);
-    window_close(fixture->ring, &window, 7);
+    window_close(fixture->ring, &window, NULL, 7);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 8), 2);
     assert_int_equal(records[0].header.source, 7);
     assert_int_equal(records[0].index, 10);
@@ -103,7 +103,7 @@ static void test_an_interval_and_a_flow(void **state)
             note(fixture, &windows[flow - 1], flow, index * WINDOW_NS + flow, 64);
     }
     for (uint32_t flow = 1; flow <= 3; flow++)
-        window_close(fixture->ring, &windows[flow - 1], flow);
+        window_close(fixture->ring, &windows[flow - 1], NULL, flow);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 64), 60);
     assert_int_equal(read_back(fixture, 5 * WINDOW_NS, 9 * WINDOW_NS, 2, records, 64), 4);
     for (unsigned i = 0; i < 4; i++) {
@@ -131,8 +131,8 @@ static void test_large_values(void **state)
     struct window first = large, second = old;
     struct record_window records[4];
 
-    window_close(fixture->ring, &first, WINDOW_FLOW_MAX);
-    window_close(fixture->ring, &second, 1);
+    window_close(fixture->ring, &first, NULL, WINDOW_FLOW_MAX);
+    window_close(fixture->ring, &second, NULL, 1);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 4), 2);
     assert_int_equal(records[0].header.source, WINDOW_FLOW_MAX);
     assert_true(records[0].index == large.index);
@@ -155,7 +155,7 @@ static void test_the_oldest_is_given_up(void **state)
 
     for (uint64_t i = 0; i < stored; i++)
         note(fixture, &window, 1, (first + i) * WINDOW_NS, 4096);
-    window_close(fixture->ring, &window, 1);
+    window_close(fixture->ring, &window, NULL, 1);
     uint64_t overwritten = fixture->tallies.values[TALLY_WINDOWS_OVERWRITTEN];
     size_t count = read_back(fixture, 0, UINT64_MAX, 0, records, 200000);
     assert_true(overwritten > 0);
@@ -245,7 +245,7 @@ static void test_every_window_comes_back_whole(void **state)
         stored[i] = draw_window(&random, index);
         flows[i] = 1 + (uint32_t)(draw(&random) % (i % 3 == 0 ? 3000 : 100));
         struct window closed = stored[i];
-        window_close(fixture->ring, &closed, flows[i]);
+        window_close(fixture->ring, &closed, NULL, flows[i]);
     }
     size_t count = read_back(fixture, 0, UINT64_MAX, 0, records, STORED);
     at = STORED - count;
@@ -275,9 +275,9 @@ static void fill(struct fixture *fixture, struct pinned *pinned, uint64_t window
     for (uint64_t end = pinned->index + windows; pinned->index < end; pinned->index++) {
         const struct window_frame frame = {
             .at_ns = pinned->index * WINDOW_NS, .wire_bytes = 4154, .payload_bytes = 4096};
-        window_note(pinned->ring, &pinned->window, 1, &frame);
+        window_note(pinned->ring, &pinned->window, NULL, 1, &frame);
     }
-    window_close(pinned->ring, &pinned->window, 1);
+    window_close(pinned->ring, &pinned->window, NULL, 1);
 }
 
 static size_t count_between(const struct window_ring *ring, uint64_t from, uint64_t to, bool *has_pinned)
@@ -341,7 +341,7 @@ static void test_what_cannot_be_pinned(void **state)
     struct window window = {0};
 
     note(fixture, &window, 1, 100 * WINDOW_NS, 1);
-    window_close(fixture->ring, &window, 1);
+    window_close(fixture->ring, &window, NULL, 1);
     assert_false(window_pin(fixture->ring, 0, UINT64_MAX));
     assert_int_equal(fixture->tallies.values[TALLY_PINS], 0);
 }
