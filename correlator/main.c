@@ -23,7 +23,6 @@
 #include "wire/seal.h"
 
 #define RUN_INTERVAL_NS 500000000ULL
-#define RUN_SHARE       10 /* a run is followed by so many times its length of rest */
 #define QUIET_NS        300000000ULL
 #define DRAIN_NS        2000000000ULL
 #define QUEUE_BYTES     (64u << 20)
@@ -36,6 +35,7 @@ struct settings {
     struct option_list controls;
     const char *key_file;
     uint64_t memory_bytes;
+    uint64_t share_percent;
     bool verbose;
 };
 
@@ -52,6 +52,8 @@ static const struct option_spec option_specs[] = {
     {"key-file", 0, OPTION_TEXT, AT(key_file), "FILE", "seal and open what is on the links with the key in FILE", 0, 0,
      NULL},
     {"memory", 0, OPTION_BYTES, AT(memory_bytes), "SIZE", "hold at most SIZE of records (1GiB)", 1u << 20, 0, NULL},
+    {"share", 0, OPTION_UNSIGNED, AT(share_percent), "PERCENT",
+     "analyse for this part of the time at most (10); more gives verdicts sooner", 1, 100, NULL},
     {"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, "say each new step and verdict on stderr", 0, 0, NULL},
 };
 
@@ -125,7 +127,10 @@ static void analyse(struct correlator *correlator)
         say_news(correlator);
     asker_look(correlator->asker, correlator->analysis);
     uint64_t took_ns = clock_now_ns() - begun_ns;
-    uint64_t rest_ns = RUN_SHARE * took_ns > RUN_INTERVAL_NS ? RUN_SHARE * took_ns : RUN_INTERVAL_NS;
+    uint64_t share_percent = correlator->settings->share_percent;
+    uint64_t rest_ns = took_ns * (100 - share_percent) / share_percent;
+    if (rest_ns < RUN_INTERVAL_NS)
+        rest_ns = RUN_INTERVAL_NS;
     correlator->next_run_ns = begun_ns + took_ns + rest_ns;
     log_debug("analysis of %.1f MiB took %.1f ms", (double)correlator->analysis->intake.held_bytes / (1 << 20),
               (double)took_ns / 1e6);
@@ -236,7 +241,7 @@ static void close_all(struct correlator *correlator)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.memory_bytes = ANALYSIS_MEMORY_BYTES};
+    struct settings settings = {.memory_bytes = ANALYSIS_MEMORY_BYTES, .share_percent = 10};
     struct correlator correlator = {.settings = &settings};
     char journal[4096];
     char **positionals;

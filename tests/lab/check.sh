@@ -53,6 +53,7 @@ while read -r _ job _; do
     fi
     judge "$job" "$here/check_owners.py" "$folder"
     judge "$job" "$here/check_job.py" --collect "$out/found.jsonl" "$folder"
+    [ "$job" != asked ] || judge "$job" "$here/check_asked.py" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")
 judge faults "$here/matrix.py" --tap "$out/found.jsonl"
