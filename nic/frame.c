@@ -7,6 +7,7 @@
  */
 #include "nic/frame.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "nic/encapsulation.h"
@@ -23,11 +24,14 @@
 #define ROCE_UDP_PORT      4791
 #define PROTOCOL_UDP       17
 #define ECN_CE             3
+#define BTH_NUMBER_MASK    0xffffffu /* QPN and PSN are the low 24 bits of a word */
 #define BTH_FECN           0x80
 #define ATOMIC_WRITE_BYTES 8
 #define ACKNOWLEDGED_KINDS ((1u << OPCODE_ACKNOWLEDGE) | (1u << OPCODE_READ_RESPONSE))
 #define PAYLOAD_KINDS                                                                                                  \
     ((1u << OPCODE_SEND) | (1u << OPCODE_WRITE) | (1u << OPCODE_READ_RESPONSE) | (1u << OPCODE_ATOMIC_WRITE))
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "set_mapped puts bytes together");
 
 /* What the network layer leaves. */
 struct transport {
@@ -36,6 +40,16 @@ struct transport {
     size_t bytes;     /* from the BTH up to and with the ICRC, by the headers before it */
     enum tally ended; /* the verdict when the bytes end too early */
 };
+
+static inline unsigned be16(const uint8_t *bytes)
+{
+    return (unsigned)bytes[0] << 8 | bytes[1];
+}
+
+static inline uint32_t be32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
 
 static void read_extension(struct frame *frame, enum opcode_extension extension, struct cursor *in)
 {
@@ -94,14 +108,14 @@ static enum tally read_payload(struct frame *frame, size_t transport_bytes, unsi
     return TALLY_FRAMES_ROCE;
 }
 
-static enum tally read_transport(struct frame *frame, struct transport *transport)
+static inline enum tally read_transport(struct frame *frame, struct transport *transport)
 {
     const uint8_t *bth = transport->bth;
 
     frame->opcode_number = bth[0];
     frame->opcode = opcode_find(bth[0]);
-    frame->key.destination_qpn = (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
-    frame->psn = (uint32_t)bth[9] << 16 | (uint32_t)bth[10] << 8 | bth[11];
+    frame->key.destination_qpn = be32(bth + 4) & BTH_NUMBER_MASK;
+    frame->psn = be32(bth + 8) & BTH_NUMBER_MASK;
     if (frame->opcode == NULL)
         return TALLY_FRAMES_UNKNOWN_OPCODE;
     if ((bth[1] & 0x0f) != 0)
@@ -119,14 +133,8 @@ static enum tally read_transport(struct frame *frame, struct transport *transpor
 
 /* ---- the short way: Ethernet, at most one VLAN tag, IPv4 or IPv6 with nothing special, UDP ---- */
 
-static unsigned be16(const uint8_t *bytes)
+static inline void set_plain(struct frame *frame, unsigned traffic_class, const uint8_t *udp)
 {
-    return (unsigned)bytes[0] << 8 | bytes[1];
-}
-
-static void set_plain(struct frame *frame, unsigned vlan, unsigned traffic_class, const uint8_t *udp)
-{
-    frame->key.tunnel = vlan;
     frame->key.mirror = 0;
     frame->place = 0;
     frame->remote_key = 0;
@@ -140,43 +148,47 @@ static void set_plain(struct frame *frame, unsigned vlan, unsigned traffic_class
     frame->syndrome = 0;
 }
 
-/* The bytes from the IP header on, by that header, with *transport filled; 0 when the frame is none of these or its
- * lengths do not agree: the long way says what it is. */
-static inline size_t take_plain_v4(struct frame *frame, struct transport *transport, unsigned vlan)
+/* ::ffff:a.b.c.d in registers: a load of bytes that were just stored in two pieces would have to wait for them. */
+static inline void set_mapped(uint64_t address[2], const uint8_t *bytes)
 {
-    const uint8_t *ip = cursor_take(&transport->in, IPV4_BYTES + UDP_BYTES + BTH_BYTES);
+    uint32_t host;
 
-    if (ip == NULL || ip[0] != 0x45 || ip[9] != PROTOCOL_UDP || (be16(ip + 6) & 0x3fff) != 0)
-        return 0;
+    memcpy(&host, bytes, sizeof host);
+    address[0] = 0;
+    address[1] = (uint64_t)host << 32 | 0xffff0000u;
+}
+
+/* What the IP header says that there is from it on, with *transport filled; 0 when the frame is none of these or its
+ * lengths do not agree: the long way says what it is. */
+static inline size_t take_plain_v4(struct frame *frame, struct transport *transport, const uint8_t *ip)
+{
     const uint8_t *udp = ip + IPV4_BYTES;
     size_t ip_bytes = be16(ip + 2), udp_bytes = be16(udp + 4);
-    if (be16(udp + 2) != ROCE_UDP_PORT || udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES ||
-        udp_bytes + IPV4_BYTES > ip_bytes)
+
+    if (ip[0] != 0x45 || ip[9] != PROTOCOL_UDP || (be16(ip + 6) & 0x3fff) != 0 || be16(udp + 2) != ROCE_UDP_PORT ||
+        udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes + IPV4_BYTES > ip_bytes)
         return 0;
-    uint8_t mapped[2][16] = {{[10] = 0xff, [11] = 0xff}, {[10] = 0xff, [11] = 0xff}};
-    memcpy(mapped[0] + 12, ip + 12, 4);
-    memcpy(mapped[1] + 12, ip + 16, 4);
-    memcpy(frame->key.source, mapped[0], 16);
-    memcpy(frame->key.destination, mapped[1], 16);
-    set_plain(frame, vlan, ip[1], udp);
+    set_mapped(frame->key.source, ip + 12);
+    set_mapped(frame->key.destination, ip + 16);
+    set_plain(frame, ip[1], udp);
     transport->bth = udp + UDP_BYTES;
     transport->bytes = udp_bytes - UDP_BYTES;
     return ip_bytes;
 }
 
-static inline size_t take_plain_v6(struct frame *frame, struct transport *transport, unsigned vlan)
+static inline size_t take_plain_v6(struct frame *frame, struct transport *transport, const uint8_t *ip)
 {
-    const uint8_t *ip = cursor_take(&transport->in, IPV6_BYTES + UDP_BYTES + BTH_BYTES);
-
-    if (ip == NULL || ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP)
-        return 0;
     const uint8_t *udp = ip + IPV6_BYTES;
+
+    if (!cursor_skip(&transport->in, IPV6_BYTES - IPV4_BYTES))
+        return 0;
     size_t ip_bytes = be16(ip + 4), udp_bytes = be16(udp + 4);
-    if (be16(udp + 2) != ROCE_UDP_PORT || udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes > ip_bytes)
+    if (ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP || be16(udp + 2) != ROCE_UDP_PORT ||
+        udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes > ip_bytes)
         return 0;
     memcpy(frame->key.source, ip + 8, 16);
     memcpy(frame->key.destination, ip + 24, 16);
-    set_plain(frame, vlan, (ip[0] << 4 | ip[1] >> 4) & 0xffu, udp);
+    set_plain(frame, (ip[0] << 4 | ip[1] >> 4) & 0xffu, udp);
     transport->bth = udp + UDP_BYTES;
     transport->bytes = udp_bytes - UDP_BYTES;
     return IPV6_BYTES + ip_bytes;
@@ -185,29 +197,27 @@ static inline size_t take_plain_v6(struct frame *frame, struct transport *transp
 static inline bool take_plain(struct frame *frame, struct transport *transport, const void *bytes,
                               size_t captured_bytes, size_t original_bytes)
 {
-    size_t plain_bytes = ETHERNET_BYTES;
-    size_t network_bytes = 0;
-    unsigned vlan = 0;
+    size_t plain_bytes = ETHERNET_BYTES, network_bytes = 0;
 
     cursor_init(&transport->in, bytes, captured_bytes);
-    const uint8_t *ethernet = cursor_take(&transport->in, ETHERNET_BYTES);
-    if (ethernet == NULL)
+    const uint8_t *ethernet = cursor_take(&transport->in, ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES);
+    if (ethernet == NULL || captured_bytes > original_bytes)
         return false;
     unsigned ethertype = be16(ethernet + 12);
+    frame->key.tunnel = 0;
     if (ethertype == 0x8100) {
-        const uint8_t *tag = cursor_take(&transport->in, VLAN_BYTES);
-        if (tag == NULL)
+        if (!cursor_skip(&transport->in, VLAN_BYTES))
             return false;
-        vlan = be16(tag) & 0xfff;
-        ethertype = be16(tag + 2);
+        frame->key.tunnel = be16(ethernet + 14) & 0xfff;
+        ethertype = be16(ethernet + 16);
         plain_bytes += VLAN_BYTES;
     }
     if (ethertype == 0x0800)
-        network_bytes = take_plain_v4(frame, transport, vlan);
+        network_bytes = take_plain_v4(frame, transport, ethernet + plain_bytes);
     else if (ethertype == 0x86dd)
-        network_bytes = take_plain_v6(frame, transport, vlan);
+        network_bytes = take_plain_v6(frame, transport, ethernet + plain_bytes);
     plain_bytes += network_bytes;
-    if (network_bytes == 0 || plain_bytes > original_bytes || captured_bytes > original_bytes)
+    if (network_bytes == 0 || plain_bytes > original_bytes)
         return false;
     frame->wire_bytes = (uint32_t)(original_bytes == FRAME_BYTES_UNKNOWN ? plain_bytes : original_bytes);
     transport->ended = captured_bytes < original_bytes ? TALLY_FRAMES_CUT : TALLY_FRAMES_BAD_LENGTH;
