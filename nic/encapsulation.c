@@ -489,6 +489,15 @@ enum tally encapsulation_walk(struct encapsulation *walk, struct frame *frame, e
     return verdict;
 }
 
+bool encapsulation_may_answer(const struct flow_key *flow, const struct flow_key *other)
+{
+    uint64_t differs = flow->tunnel ^ other->tunnel;
+
+    if (flow->tunnel >> KEY_KIND_SHIFT == TUNNEL_MPLS)
+        differs &= ~((uint64_t)UINT32_MAX << KEY_ID_SHIFT);
+    return differs == 0 && flow->mirror == other->mirror;
+}
+
 void encapsulation_describe(const struct flow_key *key, struct record_flow *record)
 {
     record->vlans = key->tunnel & KEY_VLANS_MASK;

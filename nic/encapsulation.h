@@ -48,5 +48,9 @@ enum tally encapsulation_walk(struct encapsulation *walk, struct frame *frame, e
 /* What it means that the bytes ended: cut by a snap length, a fragment's end, or else `otherwise`. */
 enum tally encapsulation_ended(const struct encapsulation *walk, enum tally otherwise);
 
+/* Whether the two directions of one connection can be so encapsulated: alike, but for an MPLS label, which the
+ * receiving side chooses. */
+bool encapsulation_may_answer(const struct flow_key *flow, const struct flow_key *other);
+
 /* A flow's VLANs, tunnel and mirror as the record of the flow has them. */
 void encapsulation_describe(const struct flow_key *key, struct record_flow *record);

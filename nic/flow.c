@@ -107,23 +107,25 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 
 /* Sums of products with secret factors, so that nobody can choose keys that collide. */
 static inline uint64_t hash_pair(const struct flow_table *table, const uint64_t source[2],
-                                 const uint64_t destination[2], const struct flow_key *key)
+                                 const uint64_t destination[2])
 {
     const uint64_t *secret = table->secrets;
 
     return fold(source[0] ^ secret[0], source[1] ^ secret[1]) +
-           fold(destination[0] ^ secret[2], destination[1] ^ secret[3]) +
-           fold(key->tunnel ^ secret[4], key->mirror ^ (uint64_t)key->port << 45 ^ secret[5]);
+           fold(destination[0] ^ secret[2], destination[1] ^ secret[3]);
 }
 
 static inline uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
 {
-    return (uint32_t)fold(pair ^ key->destination_qpn, table->secrets[6]);
+    const uint64_t *secret = table->secrets;
+    uint64_t way = fold(key->tunnel ^ secret[4], key->mirror ^ (uint64_t)key->port << 45 ^ secret[5]);
+
+    return (uint32_t)fold((pair + way) ^ key->destination_qpn, secret[6]);
 }
 
 static inline uint32_t hash_of(const struct flow_table *table, const struct flow_key *key)
 {
-    return hash_key(table, key, hash_pair(table, key->source, key->destination, key));
+    return hash_key(table, key, hash_pair(table, key->source, key->destination));
 }
 
 static inline bool is_same_key(const struct flow_key *a, const struct flow_key *b)
@@ -184,7 +186,7 @@ void flow_find_burst(struct flow_table *table, const struct frame *frames, size_
 
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
 {
-    uint64_t pair = hash_pair(table, key->source, key->destination, key);
+    uint64_t pair = hash_pair(table, key->source, key->destination);
     uint32_t hash = hash_key(table, key, pair);
 
     if (table->count == table->flows_max)
@@ -220,7 +222,7 @@ static bool is_reverse(const struct flow *flow, const struct flow_key *key)
 {
     return memcmp(flow->key.source, key->destination, sizeof key->source) == 0 &&
            memcmp(flow->key.destination, key->source, sizeof key->source) == 0 && flow->key.port == key->port &&
-           flow->key.tunnel == key->tunnel && flow->key.mirror == key->mirror;
+           encapsulation_may_answer(&flow->key, key);
 }
 
 struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow)
@@ -228,7 +230,7 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
     uint32_t number = 0;
 
     if (flow == NULL)
-        number = table->pairs[hash_pair(table, key->destination, key->source, key) & table->slots_mask];
+        number = table->pairs[hash_pair(table, key->destination, key->source) & table->slots_mask];
     else
         number = flow->next_of_pair;
     while (number != 0 && !is_reverse(flow_at(table, number), key))

@@ -279,6 +279,11 @@ def tunnel_text(way):
     return " ".join(part for part in (way.mirror, way.tunnel, vlan) if part)
 
 
+def either_way(tunnel):
+    """What both directions of a connection have in common: all but an MPLS label, which the receiving side chooses."""
+    return " ".join("mpls" if part.startswith("mpls:") else part for part in tunnel.split(" "))
+
+
 # ---- the BTH ----
 
 def extensions(opcode, data, at):

@@ -11,7 +11,7 @@ import struct
 import sys
 
 import dissect
-from dissect import read_pcap  # for those who replay a file
+from dissect import either_way, read_pcap
 
 Frame = collections.namedtuple(
     "Frame", "key time order wire payload opcode psn ecn syndrome address rkey length immediate sport dscp number")
@@ -136,7 +136,7 @@ def find_pairs(frames):
         orders = sent[other]
         return bool(orders) and all(orders.get(psn, 1 << 60) < order for order, psn in answers[key]
                                     if order > min(orders.values()))
-    possible = {key: {other for other in sent if other[:2] == (key[1], key[0]) and other[3] == key[3] and
+    possible = {key: {other for other in sent if other[:2] == (key[1], key[0]) and either_way(other[3]) == either_way(key[3]) and
                       may_answer(key, other)} for key in answers}
     left, pairs = {key: set(others) for key, others in possible.items()}, {}
     while found := next(((key, *others) for key, others in left.items() if len(others) == 1), None):
@@ -231,11 +231,11 @@ class Analysis:
             self.flows[key]["rnr_wait_ns"] = carried["carried_wait_ns"]
 
     def reverse(self, key):
-        return [other for other in list(self.streams) if other[:2] == (key[1], key[0]) and other[3] == key[3]]
+        return [other for other in list(self.streams) if other[:2] == (key[1], key[0]) and either_way(other[3]) == either_way(key[3])]
 
     def answer(self, frame):
         total = self.flows[frame.key]
-        self.answered.add((frame.key[1], frame.key[0], frame.key[3]))
+        self.answered.add((frame.key[1], frame.key[0], either_way(frame.key[3])))
         if frame.opcode == 0x81:
             total["cnps"] += 1
             return
@@ -289,7 +289,7 @@ class Analysis:
         if frame.opcode == 0x0C:
             self.read(frame, place)
         place, resent = stream.add(frame, *self.rest(frame), source == self.address,
-                                   (frame.key[0], frame.key[1], frame.key[3]) in self.answered)
+                                   (frame.key[0], frame.key[1], either_way(frame.key[3])) in self.answered)
         total["data_frames"] += 1
         total["wire_bytes"] += frame.wire
         total["payload_bytes"] += frame.payload

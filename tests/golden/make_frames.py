@@ -304,7 +304,12 @@ def make_tunnels(maker):
     frames.append(ethernet(0x8848, mpls([16], packet), [(0x8100, 50)]))
     for tunnel in [tunnel for tunnel, _, _ in cases] + ["mpls:16 vlan:50"]:
         expect(name, 0x240, tunnel, data_frames=1, payload_bytes=64)
-    maker.write(name, pcap(frames), frames_roce_total=6, flows_total=6)
+    for psn in range(500, 506):  # each direction has a label of its own, and they are one connection all the same
+        frames.append(ethernet(0x8847, mpls([23], roce4(write_only(psn=psn, qpn=0x242)))))
+        frames.append(ethernet(0x8847, mpls([24], roce4(transport(0x11, 0x243, psn=psn), source=B, destination=A))))
+    expect(name, 0x242, "mpls:23", data_frames=6, payload_bytes=6 * 64)
+    expect(name, 0x243, "mpls:24", acks=6)
+    maker.write(name, pcap(frames), frames_roce_total=18, flows_total=8, pairs_total=1)
 
 
 def make_mirrors(maker):
