@@ -27,6 +27,8 @@ static int open_all(struct worker *worker, struct source *source, const struct c
         report_begin(report, options->name);
     if (error == 0 && options->is_published)
         error = worker_publish(worker, &publisher);
+    if (error == 0 && options->is_published)
+        publisher_tell(worker->publisher, source);
     return error != 0 ? error : port_watch_start(worker, &options->ports, true);
 }
 

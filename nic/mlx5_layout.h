@@ -21,6 +21,7 @@
 #define MLX5_COUNTER_BYTES       16
 #define MLX5_MATCH_BYTES         128
 #define MLX5_CONTEXT_BYTES       232 /* as far as we read it; in full it is 256 */
+#define MLX5_BULK_LOG            9   /* 512 counters, 256 queue pairs: an answer of 8 KiB */
 #define MLX5_MATCH_MISCELLANEOUS 2   /* match_criteria_enable */
 
 enum mlx5_field {

@@ -36,6 +36,7 @@ struct publisher {
     struct link *control;
     struct meter *meter;
     struct record_traffic_source source; /* kind 0: not known yet */
+    struct source *told_source;          /* that wants to hear of queue pairs */
     uint64_t epoch;
     uint64_t covered_ns; /* everything of frames up to here has been added */
     uint32_t announced;  /* flows 1 .. announced have been introduced */
@@ -111,6 +112,11 @@ void publisher_set_source(struct publisher *publisher, const struct record_traff
     if (publisher->epoch == emitter_epoch(publisher->emitter))
         emitter_add(publisher->emitter, RECORD_TRAFFIC_SOURCE, &publisher->source);
     announce(publisher);
+}
+
+void publisher_tell(struct publisher *publisher, struct source *source)
+{
+    publisher->told_source = source;
 }
 
 uint64_t publisher_epoch(const struct publisher *publisher)
@@ -199,6 +205,8 @@ static void take_control(struct publisher *publisher, uint64_t now_ns)
         if (result == 0)
             result = 1;
         while (result == 1 && (result = batch_next(&batch, &record, &unknown_count)) == 1) {
+            if (record.header.kind == RECORD_QUEUE_PAIR && publisher->told_source != NULL)
+                source_tell(publisher->told_source, &record.queue_pair);
             if (record.header.kind == RECORD_TRIGGER)
                 take_trigger(publisher, &record.trigger, now_ns);
         }

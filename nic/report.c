@@ -71,6 +71,8 @@ static const struct {
     {TYPE_READING_FLAGS, READING_RESET, "reset"},
     {TYPE_READING_FLAGS, READING_REWOUND, "rewound"},
     {TYPE_READING_FLAGS, READING_AMBIGUOUS, "ambiguous"},
+    {TYPE_READING_FLAGS, READING_SENT_ONLY, "sent_only"},
+    {TYPE_READING_FLAGS, READING_RECEIVED_ONLY, "received_only"},
     {TYPE_COUNTER_FLAGS, PORT_COUNTER_RESET, "reset"},
 #define SOURCE_FIELD(name, bit, text, help) {TYPE_SOURCE_FIELDS, SOURCE_##name, text},
 #include "wire/source_field.def"

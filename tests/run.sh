@@ -84,11 +84,11 @@ meson_tests build-sanitize --suite sanitize
 say "the fuzz targets, each for a short while from its corpus"
 CC=clang-14 build build-fuzz -Dfuzz=true -Db_lundef=false -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled || stop "the fuzz build failed"
 meson_tests build-fuzz --suite fuzz
-say "the build without DPDK"
-if build build-without -Ddpdk=disabled -Dbpf=disabled -Dlab=disabled; then
-    echo "ok - builds without DPDK and without BPF" >build-without/tap.log
+say "the build without DPDK, mlx5, netlink and BPF"
+if build build-without -Ddpdk=disabled -Dmlx5=disabled -Dpsn=disabled -Dbpf=disabled -Dlab=disabled; then
+    echo "ok - builds without DPDK, mlx5, netlink and BPF" >build-without/tap.log
 else
-    echo "not ok - builds without DPDK and without BPF" >build-without/tap.log
+    echo "not ok - builds without DPDK, mlx5, netlink and BPF" >build-without/tap.log
 fi
 count build-without/tap.log
 if [ "$lab" = 1 ]; then

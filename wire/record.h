@@ -345,9 +345,11 @@ struct record_endpoint {
 };
 
 enum reading_flag {
-    READING_RESET = 1,     /* a counter stood below where it had been: its difference is not counted */
-    READING_REWOUND = 2,   /* the sender went back to an earlier sequence number */
-    READING_AMBIGUOUS = 4, /* so long after the reading before that a sequence number may have gone round unseen */
+    READING_RESET = 1,          /* a counter stood below where it had been: its difference is not counted */
+    READING_REWOUND = 2,        /* the sender went back to an earlier sequence number */
+    READING_SENT_ONLY = 8,      /* what was received is not counted */
+    READING_RECEIVED_ONLY = 16, /* what was sent is not counted */
+    READING_AMBIGUOUS = 4,      /* so long after the reading before that a sequence number may have gone round unseen */
 };
 /*
  * A counter is read at some moment of the interval in which it was asked for and answered. So the difference of two
