@@ -414,11 +414,11 @@ void meter_frames(struct meter *meter, const struct source_frame *frames, size_t
     count_burst(meter, frames, count);
 }
 
-void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)
+uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count, uint64_t now_ns, uint64_t stale_ns)
 {
     uint64_t present = now_ns / window_ring_window_ns(meter->windows);
 
-    for (uint32_t number = 1; number <= flow_count(meter->flows); number++) {
+    for (; count > 0 && number <= flow_count(meter->flows); number++, count--) {
         struct flow *flow = flow_at(meter->flows, number);
         if (flow->window.index < present)
             window_close(meter->windows, &flow->window, &flow->coarse, number);
@@ -427,4 +427,10 @@ void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)
             flow->total.messages +=
                 message_abandon(meter->messages, &flow->streams[i].messages, number, is_loop(flow), stale_ns);
     }
+    return number <= flow_count(meter->flows) ? number : 0;
+}
+
+void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)
+{
+    meter_settle_some(meter, 1, UINT32_MAX, now_ns, stale_ns);
 }

@@ -50,6 +50,12 @@ uint32_t meter_add_port(struct meter *meter, const struct rdma_port *port);
 /* A burst, in the order in which it came; `count` is at most SOURCE_BURST_FRAMES. */
 void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count);
 
-/* Stores the windows that are over at `now_ns`, and ends messages that nothing has been added to since `stale_ns`
- * though their last frame was seen. UINT64_MAX for both: everything. */
+/*
+ * Stores the windows that are over at `now_ns`, and ends messages that nothing has been added to since `stale_ns`
+ * though their last frame was seen. UINT64_MAX for both: everything.
+ */
 void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns);
+
+/* The same in pieces between bursts: `count` flows from number `number` on; returns the next one, 0 when all are done.
+ */
+uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count, uint64_t now_ns, uint64_t stale_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The meter's results as records. Invariants: a flow's record goes out before anything that names it, and again when
- * the receiver may have missed it (the emitter's epoch); an answer to a trigger goes out in pieces between bursts, so
- * that measuring goes on.
+ * the receiver may have missed it (the emitter's epoch); what a trigger asks for goes out in pieces between bursts
+ * (fetch.h).
  */
 #include "nic/publisher.h"
 
@@ -10,26 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/fetch.h"
 #include "wire/batch.h"
 #include "wire/link.h"
 #include "wire/log.h"
 
 #define MS                  1000000ull
 #define TOTALS_INTERVAL_NS  (100u * MS)
+#define TOTAL_PACE_NS       (MS / 4) /* so that the totals of many flows take no more than 0.8 MB/s */
+#define TOTALS_A_TICK       16
 #define CONTROL_INTERVAL_NS (10u * MS)
-#define TRIGGERS_MAX        32
-#define TRIGGER_DELAY_NS    (50u * MS)    /* until all frames of the interval have surely been read */
-#define TRIGGER_WAIT_MAX_NS (10000u * MS) /* for an interval that ends in the future */
-#define LINK_WAIT_MAX_NS    (10000u * MS) /* then nobody is there to take it, though it may be recorded */
-#define WALK_RECORDS        512
-#define WALK_BUDGET         4096
-
-struct answer {
-    struct record_trigger trigger;
-    struct window_walk walk;
-    uint64_t due_ns;
-    uint64_t windows;
-};
 
 struct publisher {
     struct emitter *emitter;
@@ -42,13 +32,10 @@ struct publisher {
     uint32_t announced;  /* flows 1 .. announced have been introduced */
     uint64_t *told;      /* by flow: frames and messages counted when its totals were last sent */
     uint32_t told_count;
+    uint32_t totalled; /* flows 1 .. totalled have been looked at in this round */
     uint64_t totals_due_ns;
     uint64_t control_due_ns;
-    struct answer answers[TRIGGERS_MAX];
-    unsigned answers_first;
-    unsigned answers_count;
-    bool is_walking; /* the first answer has begun */
-    struct record_window windows[WALK_RECORDS];
+    struct fetch *fetch;
     uint8_t message[LINK_MESSAGE_BYTES_MAX];
 };
 
@@ -60,6 +47,8 @@ static int open_parts(struct publisher *publisher, const struct publisher_option
 
     if (error == 0 && options->control_url != NULL)
         error = link_open(&publisher->control, &control);
+    if (error == 0)
+        error = fetch_create(&publisher->fetch, publisher->meter, publisher->emitter);
     return error;
 }
 
@@ -156,41 +145,43 @@ void publisher_add_loss(struct publisher *publisher, const struct source_loss *l
     emitter_add(publisher->emitter, RECORD_LOSS, &record);
 }
 
-static void add_totals(struct publisher *publisher)
+static bool has_changed(struct publisher *publisher, const struct record_flow_total *total)
+{
+    uint64_t counted = total->data_frames + total->acks + total->naks + total->rnr_naks + total->cnps +
+                       total->messages + total->pair + total->got_acks + total->got_cnps + total->got_rnr_naks;
+    uint64_t *told = &publisher->told[total->header.source - 1];
+
+    for (unsigned i = 0; i < NAK_CODES_COUNT; i++)
+        counted += total->got_naks[i];
+    bool has_changed = counted != *told;
+    *told = counted;
+    return has_changed;
+}
+
+/* Totals of some of the flows from where it ended the last time. */
+static void add_totals(struct publisher *publisher, uint32_t count)
 {
     announce(publisher);
-    for (uint32_t number = 1; number <= flow_count(publisher->meter->flows); number++) {
+    for (; count > 0 && publisher->totalled < flow_count(publisher->meter->flows); count--) {
+        const struct flow *flow = flow_at(publisher->meter->flows, ++publisher->totalled);
         struct record_flow_total total;
-        flow_total_record(publisher->meter->flows, flow_at(publisher->meter->flows, number), &total);
-        uint64_t counted = total.data_frames + total.acks + total.naks + total.rnr_naks + total.cnps + total.messages +
-                           total.pair + total.got_acks + total.got_cnps + total.got_rnr_naks;
-        for (unsigned i = 0; i < NAK_CODES_COUNT; i++)
-            counted += total.got_naks[i];
-        if (counted == publisher->told[number - 1])
+        flow_total_record(publisher->meter->flows, flow, &total);
+        if (!has_changed(publisher, &total))
             continue;
-        publisher->told[number - 1] = counted;
         total.at_ns = publisher->covered_ns;
         emitter_add(publisher->emitter, RECORD_FLOW_TOTAL, &total);
+        publisher->totals_due_ns += TOTAL_PACE_NS;
     }
 }
 
-static void take_trigger(struct publisher *publisher, const struct record_trigger *trigger, uint64_t now_ns)
+static void go_on_with_totals(struct publisher *publisher, uint64_t now_ns)
 {
-    struct tallies *tallies = publisher->meter->tallies;
-
-    if (trigger->from_ns >= trigger->to_ns) {
-        tally_add(tallies, TALLY_CONTROL_REJECTED, 1);
+    if (publisher->totalled < flow_count(publisher->meter->flows))
+        add_totals(publisher, TOTALS_A_TICK);
+    if (now_ns < publisher->totals_due_ns)
         return;
-    }
-    tally_add(tallies, TALLY_TRIGGERS, 1);
-    if (publisher->answers_count == TRIGGERS_MAX) {
-        tally_add(tallies, TALLY_TRIGGERS_REFUSED, 1);
-        return;
-    }
-    unsigned at = (publisher->answers_first + publisher->answers_count++) % TRIGGERS_MAX;
-    publisher->answers[at] = (struct answer){.trigger = *trigger, .due_ns = trigger->to_ns + TRIGGER_DELAY_NS};
-    if (trigger->to_ns > now_ns + TRIGGER_WAIT_MAX_NS)
-        publisher->answers[at].due_ns = now_ns + TRIGGER_WAIT_MAX_NS;
+    publisher->totalled = 0;
+    publisher->totals_due_ns = now_ns + TOTALS_INTERVAL_NS;
 }
 
 static void take_control(struct publisher *publisher, uint64_t now_ns)
@@ -208,60 +199,24 @@ static void take_control(struct publisher *publisher, uint64_t now_ns)
             if (record.header.kind == RECORD_QUEUE_PAIR && publisher->told_source != NULL)
                 source_tell(publisher->told_source, &record.queue_pair);
             if (record.header.kind == RECORD_TRIGGER)
-                take_trigger(publisher, &record.trigger, now_ns);
+                fetch_ask(publisher->fetch, &record.trigger, now_ns);
         }
         if (result < 0)
             tally_add(publisher->meter->tallies, TALLY_CONTROL_REJECTED, 1);
     }
 }
 
-static void end_answer(struct publisher *publisher, const struct answer *answer, uint64_t now_ns)
+static void go_on_fetching(struct publisher *publisher, uint64_t now_ns, bool is_idle)
 {
-    const struct window_ring *ring = publisher->meter->windows;
-    uint64_t held_ns = window_ring_held_from(ring) * window_ring_window_ns(ring);
-    struct record_trigger_end end = {
-        .header.source = answer->trigger.header.source,
-        .from_ns = answer->trigger.from_ns,
-        .to_ns = answer->trigger.to_ns < now_ns ? answer->trigger.to_ns : now_ns,
-        .windows = answer->windows,
-    };
-
-    if (held_ns > end.from_ns) {
-        struct record_loss loss = {.from_ns = end.from_ns, .to_ns = held_ns, .cause = LOSS_OVERWRITTEN};
-        if (loss.to_ns > end.to_ns)
-            loss.to_ns = end.to_ns;
-        end.from_ns = loss.to_ns;
-        emitter_add(publisher->emitter, RECORD_LOSS, &loss);
-    }
-    emitter_add(publisher->emitter, RECORD_TRIGGER_END, &end);
-    emitter_flush(publisher->emitter);
-    publisher->answers_first = (publisher->answers_first + 1) % TRIGGERS_MAX;
-    publisher->answers_count--;
-    publisher->is_walking = false;
+    if (!fetch_is_waiting(publisher->fetch))
+        return;
+    announce(publisher);
+    fetch_go_on(publisher->fetch, now_ns, is_idle);
 }
 
-/* A piece of the first answer that waits. */
-static void go_on_answering(struct publisher *publisher, uint64_t now_ns)
+void publisher_idle(struct publisher *publisher)
 {
-    struct answer *answer = &publisher->answers[publisher->answers_first];
-    const struct window_ring *ring = publisher->meter->windows;
-    bool done;
-
-    bool is_held_up = emitter_is_waiting(publisher->emitter) && now_ns < answer->due_ns + LINK_WAIT_MAX_NS;
-    if (now_ns < answer->due_ns || is_held_up)
-        return;
-    if (!publisher->is_walking) {
-        meter_settle(publisher->meter, now_ns, 0);
-        window_walk_begin(ring, &answer->walk, answer->trigger.from_ns, answer->trigger.to_ns, answer->trigger.flow);
-        publisher->is_walking = true;
-    }
-    size_t count = window_walk_next(ring, &answer->walk, publisher->windows, WALK_RECORDS, WALK_BUDGET, &done);
-    announce(publisher);
-    for (size_t i = 0; i < count; i++)
-        emitter_add(publisher->emitter, RECORD_WINDOW, &publisher->windows[i]);
-    answer->windows += count;
-    if (done)
-        end_answer(publisher, answer, now_ns);
+    go_on_fetching(publisher, emitter_now_ns(publisher->emitter), true);
 }
 
 void publisher_tick(struct publisher *publisher, uint64_t covered_ns)
@@ -270,16 +225,12 @@ void publisher_tick(struct publisher *publisher, uint64_t covered_ns)
 
     publisher->covered_ns = covered_ns == 0 ? 1 : covered_ns;
     emitter_cover(publisher->emitter, publisher->covered_ns);
-    if (now_ns >= publisher->totals_due_ns) {
-        publisher->totals_due_ns = now_ns + TOTALS_INTERVAL_NS;
-        add_totals(publisher);
-    }
+    go_on_with_totals(publisher, now_ns);
     if (publisher->control != NULL && now_ns >= publisher->control_due_ns) {
         publisher->control_due_ns = now_ns + CONTROL_INTERVAL_NS;
         take_control(publisher, now_ns);
     }
-    if (publisher->answers_count != 0)
-        go_on_answering(publisher, now_ns);
+    go_on_fetching(publisher, now_ns, false);
     emitter_tick(publisher->emitter);
 }
 
@@ -290,9 +241,11 @@ int publisher_close(struct publisher **publisher)
     if (*publisher == NULL)
         return 0;
     if ((*publisher)->emitter != NULL) {
-        add_totals(*publisher);
+        (*publisher)->totalled = 0;
+        add_totals(*publisher, UINT32_MAX);
         error = emitter_close(&(*publisher)->emitter);
     }
+    fetch_destroy(&(*publisher)->fetch);
     link_close(&(*publisher)->control, 0);
     free((*publisher)->told);
     free(*publisher);

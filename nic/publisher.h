@@ -45,5 +45,8 @@ uint64_t publisher_epoch(const struct publisher *publisher);
  */
 void publisher_tick(struct publisher *publisher, uint64_t covered_ns);
 
+/* There are no frames at present: what was asked for may go on for longer than publisher_tick lets it. */
+void publisher_idle(struct publisher *publisher);
+
 /* Sends the last of everything. Returns the first error of the capture file; a no-op on NULL. */
 int publisher_close(struct publisher **publisher);

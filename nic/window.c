@@ -466,6 +466,8 @@ static const struct block *walk_settle(const struct window_ring *ring, struct wi
         const struct block *block = find_block(ring, walk->block, &from_pin);
         if (block == NULL || block->number > walk->end_block)
             return NULL;
+        walk->has_gap |= walk->has_begun && block->number != walk->block;
+        walk->has_begun = true;
         if (block->number != walk->block || walk->entry == 0) {
             walk->block = block->number;
             walk->entry = 0;
@@ -499,13 +501,11 @@ size_t window_walk_next(const struct window_ring *ring, struct window_walk *walk
             *done = true;
             break;
         }
-        struct window_code code = block->code;
         const uint8_t *bytes = bytes_of(ring, block);
         struct window window;
         uint32_t flow;
-        code.newest = walk->newest;
-        walk->entry = (uint32_t)(window_code_take(&code, bytes + walk->entry, &window, &flow) - bytes);
-        walk->newest = code.newest;
+        walk->entry =
+            (uint32_t)(window_code_take(&block->code, &walk->newest, bytes + walk->entry, &window, &flow) - bytes);
         looked_at += flow != 0;
         if (is_wanted(walk, &window, flow))
             window_record(&window, flow, &records[count++]);

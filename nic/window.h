@@ -114,6 +114,8 @@ struct window_walk {
     uint64_t newest;
     uint64_t end_block; /* state: where the ring ended when the walk began */
     uint32_t end_entry;
+    bool has_begun;
+    bool has_gap;    /* some was given up before it was reached */
     bool has_pinned; /* some of it was read from a pin */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The code of windows. Numbers of variable length are LEB128; signed ones are folded (0, -1, 1, -2, ...).
- * Invariant: window_code_take, given the code as it was at the block's beginning, goes through the same states as
- * window_code_put did; so units are only ever added within a block.
+ * Invariant: window_code_take, given the newest index at the block's beginning and the code as it is now,
+ * reads what window_code_put wrote; so units are only ever added within a block.
  */
 #include "nic/window_code.h"
 
@@ -197,8 +197,8 @@ uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, 
     return at + code->several_bytes;
 }
 
-static const uint8_t *take_long(const struct window_code *code, const uint8_t *at, struct window *window,
-                                uint32_t *flow)
+static const uint8_t *take_long(const struct window_code *code, uint64_t newest, const uint8_t *at,
+                                struct window *window, uint32_t *flow)
 {
     unsigned head = *at++;
     struct window_code_unit unit = long_unit(code, head);
@@ -211,7 +211,7 @@ static const uint8_t *take_long(const struct window_code *code, const uint8_t *a
     int64_t overhead_bytes = number_unfold(numbers[6]) + (int64_t)unit.overhead_bytes * (int64_t)numbers[2];
     *flow = (uint32_t)numbers[0];
     *window = (struct window){
-        .index = code->newest - numbers[1],
+        .index = newest - numbers[1],
         .frames = (uint32_t)numbers[2],
         .first_offset_ns = (uint32_t)numbers[3],
         .last_offset_ns = (uint32_t)(numbers[3] + numbers[4]),
@@ -223,18 +223,18 @@ static const uint8_t *take_long(const struct window_code *code, const uint8_t *a
     return at;
 }
 
-static const uint8_t *take_advance(struct window_code *code, const uint8_t *at)
+static const uint8_t *take_advance(uint64_t *newest, const uint8_t *at)
 {
     uint64_t step = *at++ >> SHAPE_BITS;
 
     if (step == ADVANCE_STEP_MAX)
         at = number_take(at, &step);
-    code->newest += step;
+    *newest += step;
     return at;
 }
 
-static const uint8_t *take_short(const struct window_code *code, const uint8_t *at, struct window *window,
-                                 uint32_t *flow)
+static const uint8_t *take_short(const struct window_code *code, uint64_t newest, const uint8_t *at,
+                                 struct window *window, uint32_t *flow)
 {
     unsigned back_at = HEAD_BITS + code->flow_bits;
     unsigned first_at = back_at + code->back_bits;
@@ -245,7 +245,7 @@ static const uint8_t *take_short(const struct window_code *code, const uint8_t *
     const struct window_code_unit *unit = &code->units[word >> SHAPE_BITS & mask_of(UNIT_BITS)];
     bool is_single = (word & mask_of(SHAPE_BITS)) == SHAPE_SINGLE;
     *flow = (uint32_t)(word >> HEAD_BITS) & code->flow_max;
-    *window = (struct window){.index = code->newest - ((uint32_t)(word >> back_at) & code->back_max),
+    *window = (struct window){.index = newest - ((uint32_t)(word >> back_at) & code->back_max),
                               .first_offset_ns = (uint32_t)(word >> first_at) & mask_of(code->offset_bits),
                               .frames = 1};
     window->last_offset_ns = window->first_offset_ns;
@@ -258,15 +258,16 @@ static const uint8_t *take_short(const struct window_code *code, const uint8_t *
     return at + (is_single ? code->single_bytes : code->several_bytes);
 }
 
-const uint8_t *window_code_take(struct window_code *code, const uint8_t *at, struct window *window, uint32_t *flow)
+const uint8_t *window_code_take(const struct window_code *code, uint64_t *newest, const uint8_t *at,
+                                struct window *window, uint32_t *flow)
 {
     switch ((enum shape)(*at & mask_of(SHAPE_BITS))) {
     case SHAPE_ADVANCE:
         *flow = 0;
-        return take_advance(code, at);
+        return take_advance(newest, at);
     case SHAPE_LONG:
-        return take_long(code, at, window, flow);
+        return take_long(code, *newest, at, window, flow);
     default:
-        return take_short(code, at, window, flow);
+        return take_short(code, *newest, at, window, flow);
     }
 }

@@ -24,7 +24,7 @@ struct window_code_unit {
 /* Kept with a block. */
 struct window_code {
     struct window_code_unit units[WINDOW_CODE_UNITS];
-    uint64_t newest; /* index: at a block's beginning, and while one is written or read */
+    uint64_t newest; /* index, while it is written */
     uint32_t flow_max;
     uint32_t back_max;
     uint32_t frames_max;
@@ -56,5 +56,9 @@ void window_code_adapt(struct window_code *code, const struct window_code_met *m
 uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, uint8_t *at,
                          const struct window *window, uint32_t flow);
 
-/* Reads what lies at `at`; returns where the next one lies. *flow is 0 when it was no window. */
-const uint8_t *window_code_take(struct window_code *code, const uint8_t *at, struct window *window, uint32_t *flow);
+/*
+ * Reads what lies at `at`; returns where the next one lies. *newest is the newest index so far, at a block's beginning
+ * what code.newest was then. *flow is 0 when it was no window.
+ */
+const uint8_t *window_code_take(const struct window_code *code, uint64_t *newest, const uint8_t *at,
+                                struct window *window, uint32_t *flow);

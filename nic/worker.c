@@ -74,6 +74,8 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
         worker_take_messages(worker, NULL, NULL);
         keep_house(worker, &due_ns);
         publisher_tick(worker->publisher, source_covered_ns(worker->source));
+        if (received == 0)
+            publisher_idle(worker->publisher);
         source_rest(worker->source, (size_t)received);
     }
     meter_settle(&worker->meter, UINT64_MAX, UINT64_MAX);

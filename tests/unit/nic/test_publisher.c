@@ -40,6 +40,10 @@ struct fixture {
     uint64_t messages;
     uint64_t windows;
     uint64_t frames; /* in windows */
+    uint64_t windows_by_flow[8];
+    uint64_t coarse_windows;
+    uint64_t coarse_frames;
+    uint32_t coarse_ns;
     uint64_t totals;
     struct record_flow_total total;
     struct record_trigger_end end;
@@ -120,10 +124,16 @@ static void take_record(struct fixture *fixture, const union record *record)
     case RECORD_WINDOW:
         fixture->windows++;
         fixture->frames += record->window.frames;
+        fixture->windows_by_flow[record->header.source % 8]++;
         break;
     case RECORD_FLOW_TOTAL:
         fixture->totals++;
         fixture->total = record->flow_total;
+        break;
+    case RECORD_COARSE_WINDOW:
+        fixture->coarse_windows++;
+        fixture->coarse_frames += record->coarse_window.frames;
+        fixture->coarse_ns = record->coarse_window.window_ns;
         break;
     case RECORD_TRIGGER_END:
         fixture->end = record->trigger_end;
@@ -273,6 +283,118 @@ static void test_what_is_no_longer_held(void **state)
     assert_true(fixture->end.from_ns == fixture->loss.to_ns);
 }
 
+static void ask_more(struct fixture *fixture, const struct record_trigger *wanted)
+{
+    struct record_trigger trigger = *wanted;
+
+    trigger.header.source = ASK_NUMBER;
+    emitter_add(fixture->asker, RECORD_TRIGGER, &trigger);
+    emitter_flush(fixture->asker);
+}
+
+/* Four flows with 100, 200, 300 and 400 windows of one frame of 100 bytes. */
+static uint64_t pass_four_flows(struct fixture *fixture)
+{
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 1000000000;
+
+    open_parts(fixture, 4u << 20);
+    for (uint32_t i = 0; i < 400; i++) {
+        for (uint8_t flow = 1; flow <= 4; flow++) {
+            if (i < flow * 100u)
+                pass(fixture, flow, i, start_ns + i * WINDOW_NS + flow);
+        }
+    }
+    return start_ns;
+}
+
+/* The flows with the most bytes come whole, within the limit; the end says what did not. */
+static void test_ranked_and_capped(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+
+    ask_more(fixture, &(struct record_trigger){.from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .limit = 750});
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows, 700);
+    assert_int_equal(fixture->windows_by_flow[4], 400);
+    assert_int_equal(fixture->windows_by_flow[3], 300);
+    assert_int_equal(fixture->end.windows, 700);
+    assert_int_equal(fixture->end.left_out, 300);
+    assert_int_equal(fixture->end.flows, 2);
+    assert_int_equal(fixture->end.flows_left_out, 2);
+    assert_int_equal(fixture->end.flags, 0);
+}
+
+/* One flow alone has more than the limit: its first ones come. */
+static void test_less_than_one_flow(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+
+    ask_more(fixture, &(struct record_trigger){.from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .limit = 50});
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows_by_flow[4], 50);
+    assert_int_equal(fixture->end.windows, 50);
+    assert_int_equal(fixture->end.left_out, 950);
+    assert_int_equal(fixture->end.flows, 1);
+}
+
+static void test_the_flows_named(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+
+    ask_more(fixture, &(struct record_trigger){
+                          .from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .flow = 1, .more_flows = {3}});
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows_by_flow[1], 100);
+    assert_int_equal(fixture->windows_by_flow[3], 300);
+    assert_int_equal(fixture->windows, 400);
+    assert_int_equal(fixture->end.left_out, 0);
+    assert_int_equal(fixture->end.flows, 2);
+}
+
+/* Sent again counts more than bytes when asked so. */
+static void test_ranked_by_retransmission(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+
+    pass(fixture, 1, 99, start_ns + 399 * WINDOW_NS);
+    ask_more(fixture,
+             &(struct record_trigger){
+                 .from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .rank = RANK_RETRANSMITTED, .limit = 101});
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows_by_flow[1], 101);
+    assert_int_equal(fixture->end.flows, 1);
+    assert_int_equal(fixture->end.left_out, 900);
+}
+
+/* Windows of 128 us, and messages, of the same interval. */
+static void test_other_tiers(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+    struct record_trigger trigger = {
+        .from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .tier = TIER_WINDOWS_MIDDLE};
+
+    ask_more(fixture, &trigger);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->coarse_ns, 128 * WINDOW_NS);
+    assert_int_equal(fixture->coarse_frames, 1000);
+    assert_true(fixture->coarse_windows >= 4 * 1 + 2 && fixture->coarse_windows <= 2 + 3 + 4 + 5);
+    assert_int_equal(fixture->end.windows, fixture->coarse_windows);
+    fixture->end = (struct record_trigger_end){0};
+    uint64_t before = fixture->messages;
+    trigger.tier = TIER_MESSAGES;
+    trigger.flow = 2;
+    ask_more(fixture, &trigger);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->end.tier, TIER_MESSAGES);
+    assert_int_equal(fixture->end.windows, 200);
+    assert_int_equal(fixture->messages - before, 200);
+}
+
 static bool has_rejected(const struct fixture *fixture)
 {
     return fixture->tallies.values[TALLY_CONTROL_REJECTED] == 2;
@@ -302,6 +424,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_windows_of_an_interval, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waits_for_the_interval, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_no_longer_held, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ranked_and_capped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_less_than_one_flow, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_flows_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ranked_by_retransmission, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_other_tiers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_requests_that_make_no_sense, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_publisher", tests, NULL, NULL);
