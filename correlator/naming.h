@@ -76,8 +76,9 @@ struct flow {
     struct record_flow record;
     struct record_flow_total total;
     int32_t port;
-    int32_t sender;   /* queue pair */
-    int32_t receiver; /* queue pair */
+    int32_t sender;    /* queue pair */
+    int32_t receiver;  /* queue pair */
+    bool is_contested; /* several networks have flows like this one: whose it is is not known */
     uint64_t first_ns;
     uint64_t last_ns;
     ARRAY(int32_t) messages; /* as the NIC side ordered them: by PSN, which after a loss is not the order of time */

@@ -137,18 +137,71 @@ static int32_t find_receiver(const struct naming *naming, const struct ends *end
     return best;
 }
 
+struct sighting { /* of a flow, to be compared with others */
+    const struct record_flow *record;
+    size_t stream;
+    int32_t flow;
+};
+
+/* All that tells flows apart but the network that they are in; what mirrored them is another view of the same. */
+static int sighting_order(const struct sighting *a, const struct sighting *b)
+{
+    const struct record_flow *left = a->record, *right = b->record;
+    int order = memcmp(left->source, right->source, ADDRESS_BYTES);
+
+    if (order == 0)
+        order = memcmp(left->destination, right->destination, ADDRESS_BYTES);
+    if (order == 0)
+        order = (left->destination_qpn > right->destination_qpn) - (left->destination_qpn < right->destination_qpn);
+    if (order == 0)
+        order = (left->port > right->port) - (left->port < right->port);
+    return order != 0 ? order : (a->stream > b->stream) - (a->stream < b->stream);
+}
+
+static int by_sighting(const void *a, const void *b)
+{
+    return sighting_order(a, b);
+}
+
+static bool same_network(const struct record_flow *a, const struct record_flow *b)
+{
+    return a->vlans == b->vlans && a->tunnel_kind == b->tunnel_kind && a->tunnel == b->tunnel;
+}
+
+/* Two networks may use the same addresses and QPNs. The host does not say in which of them its queue pair is, so where
+ * a port sees both, neither is attributed. */
+static void find_contested(struct naming *naming)
+{
+    ARRAY(struct sighting) seen = {0};
+
+    for (size_t i = 0; i < naming->flows.count; i++) {
+        const struct flow *flow = &naming->flows.items[i];
+        *(struct sighting *)array_add(&seen) = (struct sighting){&flow->record, flow->stream, (int32_t)i};
+    }
+    array_sort(&seen, by_sighting);
+    for (size_t begin = 0, end; begin < seen.count; begin = end) {
+        bool is_contested = false;
+        for (end = begin; end < seen.count && sighting_order(&seen.items[begin], &seen.items[end]) == 0; end++)
+            is_contested = is_contested || !same_network(seen.items[begin].record, seen.items[end].record);
+        for (size_t i = begin; i < end; i++)
+            naming->flows.items[seen.items[i].flow].is_contested = is_contested;
+    }
+    array_fini(&seen);
+}
+
 static void join_ends(struct naming *naming)
 {
     struct ends ends = {0};
 
     index_ends(&ends, naming);
+    find_contested(naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         naming->queue_pairs.items[i].peer = find_peer(naming, &ends, &naming->queue_pairs.items[i]);
     for (size_t i = 0; i < naming->flows.count; i++) {
         struct flow *flow = &naming->flows.items[i];
-        flow->sender = find_sender(naming, &ends, flow);
+        flow->sender = flow->is_contested ? -1 : find_sender(naming, &ends, flow);
         flow->receiver = flow->sender >= 0 ? naming->queue_pairs.items[flow->sender].peer : -1;
-        if (flow->receiver < 0)
+        if (flow->receiver < 0 && !flow->is_contested)
             flow->receiver = find_receiver(naming, &ends, flow);
         if (flow->sender >= 0)
             *(int32_t *)array_add(&naming->queue_pairs.items[flow->sender].flows_out) = (int32_t)i;

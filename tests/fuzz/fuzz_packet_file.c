@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "wire/log.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
@@ -15,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     struct packet packet;
     size_t packets = 0;
 
+    log_init("fuzz_packet_file", LOG_NONE);
     if (packet_file_open_memory(&file, "fuzz", bytes, length_bytes) != 0)
         return 0;
     while (packet_file_next(file, &packet) == 1) {

@@ -126,6 +126,22 @@ static void add_flow(struct world *world, uint8_t from, uint8_t to, uint32_t des
     feed_add(&world->nic, RECORD_FLOW, &flow);
 }
 
+/* The same at the same port, in a tunnel and by a mirror. */
+static void add_view(struct world *world, uint8_t tunnel_kind, uint32_t tunnel, uint16_t mirror_session)
+{
+    struct record_flow flow = {.flow = ++world->flows,
+                               .destination_qpn = 18,
+                               .first_ns = 10 * SECOND,
+                               .port = 1,
+                               .tunnel_kind = tunnel_kind,
+                               .tunnel = tunnel,
+                               .mirror_kind = mirror_session == 0 ? MIRROR_NONE : MIRROR_ERSPAN2,
+                               .mirror_session = mirror_session};
+    put_address(flow.source, 1);
+    put_address(flow.destination, 2);
+    feed_add(&world->nic, RECORD_FLOW, &flow);
+}
+
 static int32_t flow_ranks(const struct world *world, size_t flow)
 {
     const struct flow *of = &world->naming.flows.items[flow];
@@ -163,6 +179,36 @@ static void test_same_numbers_on_every_host(void **state)
     assert_int_equal(world.naming.ranks_count, 3);
     for (size_t i = 0; i < 6; i++)
         assert_true(world.naming.queue_pairs.items[i].peer >= 0);
+    world_end(&world);
+}
+
+static void name_views(struct world *world, uint32_t second_vni, uint16_t second_session)
+{
+    world_begin(world);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        add_process(world, rank + 1);
+        add_communicator(world, rank + 1, rank + 1, "all", 2, (int32_t)rank, 0);
+        add_pair(world, (struct made_pair){rank + 1, rank + 1, 17 + rank, 18 - rank, (uint8_t)(rank + 1),
+                                           (uint8_t)(2 - rank), 2 * SECOND, 0, 0});
+    }
+    add_view(world, TUNNEL_VXLAN, 5001, 1);
+    add_view(world, TUNNEL_VXLAN, second_vni, second_session);
+    world_name(world);
+}
+
+/* Two mirrors show one flow; two VXLANs with the same addresses and QPNs are two flows, and one of them is a
+ * stranger's. */
+static void test_the_same_in_two_networks(void **state)
+{
+    struct world world;
+    (void)state;
+    name_views(&world, 5001, 2);
+    assert_int_equal(flow_ranks(&world, 0), 1);
+    assert_int_equal(flow_ranks(&world, 1), 1);
+    world_end(&world);
+    name_views(&world, 5002, 1);
+    assert_int_equal(flow_ranks(&world, 0), -1);
+    assert_int_equal(flow_ranks(&world, 1), -1);
     world_end(&world);
 }
 
@@ -249,11 +295,9 @@ static void test_orphans_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_numbers_on_every_host),
-        cmocka_unit_test(test_numbers_used_again),
-        cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
-        cmocka_unit_test(test_two_ranks_in_one_process),
-        cmocka_unit_test(test_orphans_are_counted),
+        cmocka_unit_test(test_same_numbers_on_every_host), cmocka_unit_test(test_the_same_in_two_networks),
+        cmocka_unit_test(test_numbers_used_again),         cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
+        cmocka_unit_test(test_two_ranks_in_one_process),   cmocka_unit_test(test_orphans_are_counted),
     };
     log_init("test", LOG_ERROR);
     return cmocka_run_group_tests_name("naming", tests, NULL, NULL);

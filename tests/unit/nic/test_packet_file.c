@@ -110,6 +110,116 @@ static void test_resolutions(void **state)
     check_resolutions(true);
 }
 
+static void expect_time(uint8_t resolution, uint64_t units, uint64_t offset_s, uint64_t at_ns)
+{
+    for (int is_big = 0; is_big < 2; is_big++) {
+        struct bytes bytes = {.is_big = is_big != 0};
+        struct packet_file *file;
+        put_section(&bytes);
+        put_interface(&bytes, 1, resolution, offset_s);
+        put_packet(&bytes, 0, units);
+        assert_int_equal(packet_file_open_memory(&file, "made", bytes.at, bytes.length), 0);
+        expect_packet(file, at_ns, FRAME_LAYER_ETHERNET);
+        packet_file_close(&file);
+    }
+}
+
+/* Seven seconds and a half, and 1 s, in every unit that can say so; an hour later or earlier by if_tsoffset. */
+static void test_every_resolution(void **state)
+{
+    uint64_t units = 1;
+
+    (void)state;
+    for (uint8_t exponent = 0; exponent <= 19; exponent++, units *= 10) {
+        expect_time(exponent, units, 0, 1000000000u);
+        if (exponent >= 1 && exponent <= 18)
+            expect_time(exponent, units / 10 * 75, 3600, 3607500000000u);
+    }
+    for (uint8_t exponent = 0; exponent <= 63; exponent++) {
+        expect_time(0x80 | exponent, (uint64_t)1 << exponent, 0, 1000000000u);
+        if (exponent >= 1 && exponent <= 60)
+            expect_time(0x80 | exponent, (uint64_t)15 << (exponent - 1), 3600, 3607500000000u);
+    }
+    expect_time(6, 3601000000u, (uint64_t)-3600, 1000000000u);
+}
+
+/* Obsolete packet block: a 16-bit interface and a count of drops before the time. */
+static void test_obsolete_packet(void **state)
+{
+    (void)state;
+    for (int is_big = 0; is_big < 2; is_big++) {
+        struct bytes bytes = {.is_big = is_big != 0};
+        struct packet_file *file;
+        put_section(&bytes);
+        put_interface(&bytes, 1, 9, 0);
+        put_interface(&bytes, 113, 9, 0);
+        put(&bytes, 2, 4);
+        put(&bytes, 36, 4);
+        put(&bytes, 1, 2);
+        put(&bytes, 0xffff, 2);
+        put(&bytes, 1, 4);
+        put(&bytes, 5, 4);
+        put(&bytes, 4, 4);
+        put(&bytes, 90, 4);
+        put(&bytes, 0x01020304, 4);
+        put(&bytes, 36, 4);
+        assert_int_equal(packet_file_open_memory(&file, "made", bytes.at, bytes.length), 0);
+        expect_packet(file, ((uint64_t)1 << 32) + 5, FRAME_LAYER_SLL);
+        packet_file_close(&file);
+    }
+}
+
+/* One interface that is not read among others: its frames are handed out as such. */
+static void test_an_unread_interface(void **state)
+{
+    struct bytes bytes = {.is_big = false};
+    struct packet_file *file;
+    struct packet packet;
+
+    (void)state;
+    put_section(&bytes);
+    put_interface(&bytes, 147, 9, 0);
+    put_interface(&bytes, 197, 9, 0);
+    put_packet(&bytes, 0, 1);
+    put_packet(&bytes, 1, 2);
+    assert_int_equal(packet_file_open_memory(&file, "made", bytes.at, bytes.length), 0);
+    expect_packet(file, 1, FRAME_LAYER_OTHER);
+    expect_packet(file, 2, FRAME_LAYER_ERF);
+    assert_int_equal(packet_file_next(file, &packet), 0);
+    packet_file_close(&file);
+}
+
+/* A pcap file whose frames end in 4 bytes of FCS: one whole, one cut, one that is nothing but the FCS. */
+static void test_frame_check_sequence(void **state)
+{
+    static const uint32_t lengths[3][4] = {{10, 10, 6, 6}, {8, 90, 8, 86}, {4, 4, 0, 0}};
+    struct bytes bytes = {.is_big = true};
+    struct packet_file *file;
+    struct packet packet;
+
+    (void)state;
+    put(&bytes, 0xa1b2c3d4, 4);
+    put(&bytes, 0x00020004, 4);
+    put(&bytes, 0, 8);
+    put(&bytes, 65535, 4);
+    put(&bytes, 0x24000001, 4);
+    for (unsigned i = 0; i < 3; i++) {
+        put(&bytes, i, 4);
+        put(&bytes, 0, 4);
+        put(&bytes, lengths[i][0], 4);
+        put(&bytes, lengths[i][1], 4);
+        put(&bytes, 0, lengths[i][0]);
+    }
+    assert_int_equal(packet_file_open_memory(&file, "made", bytes.at, bytes.length), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(packet_file_next(file, &packet), 1);
+        assert_true(packet.at_ns == i * 1000000000u);
+        assert_int_equal(packet.captured_bytes, lengths[i][2]);
+        assert_int_equal(packet.original_bytes, lengths[i][3]);
+    }
+    packet_file_close(&file);
+}
+
 static void test_cut_at_every_byte(void **state)
 {
     struct bytes bytes = {.is_big = false};
@@ -163,6 +273,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resolutions),
+        cmocka_unit_test(test_every_resolution),
+        cmocka_unit_test(test_obsolete_packet),
+        cmocka_unit_test(test_an_unread_interface),
+        cmocka_unit_test(test_frame_check_sequence),
         cmocka_unit_test(test_cut_at_every_byte),
         cmocka_unit_test(test_refuses),
     };
