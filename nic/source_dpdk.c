@@ -227,6 +227,8 @@ static uint64_t cover_dpdk(const struct source *source)
 static void free_shared(struct shared *shared)
 {
     for (size_t i = shared->ports_count; i > 0; i--)
+        port_let_go(&shared->ports[i - 1]);
+    for (size_t i = shared->ports_count; i > 0; i--)
         port_close(&shared->ports[i - 1]);
     for (unsigned i = 0; i < SOURCE_QUEUES_MAX; i++) {
         environment_free_pool(shared->pools[i].frames);
@@ -328,6 +330,8 @@ static int start_ports(struct shared *shared, const struct source_dpdk_options *
         error = port_start(&shared->ports[i], &plans[i], shared->pools, options->is_promiscuous);
         shared->ports[i].checked_ns = clock_now_ns();
     }
+    for (size_t i = 0; i < shared->ports_count && error == 0; i++)
+        error = port_steer(&shared->ports[i]);
     shared->stamp_offset = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, NULL);
     int flag = rte_mbuf_dynflag_lookup(RTE_MBUF_DYNFLAG_RX_TIMESTAMP_NAME, NULL);
     if (flag < 0)

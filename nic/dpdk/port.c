@@ -29,6 +29,31 @@
 /* Drivers that leave the kernel's driver on the device (bifurcated). */
 static const char *const sharing_drivers[] = {"mlx5_pci", "mlx5_auxiliary", "net_mlx4", "mlx4_pci", "net_mana"};
 
+static void list_ports(char *text, size_t capacity)
+{
+    char name[RTE_ETH_NAME_MAX_LEN];
+    size_t used = 0;
+    uint16_t id;
+
+    text[0] = '\0';
+    RTE_ETH_FOREACH_DEV(id)
+    {
+        if (rte_eth_dev_get_name_by_port(id, name) == 0 && used + sizeof name + 2 < capacity)
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ", name);
+    }
+}
+
+static int refuse_name(const char *name)
+{
+    char there[512];
+
+    list_ports(there, sizeof there);
+    return log_error_return(-ENODEV,
+                            "--port %s: could not be opened: no such device or interface, or no right to it (root or "
+                            "CAP_NET_RAW); 'dpdk-devbind.py -s' lists what DPDK can use; ports that there are now: %s",
+                            name, there[0] == '\0' ? "none" : there);
+}
+
 int port_open(struct port *port, const struct specification *specification, uint32_t number, unsigned queues)
 {
     port->specification = *specification;
@@ -38,11 +63,7 @@ int port_open(struct port *port, const struct specification *specification, uint
     snprintf(port->record.name, sizeof port->record.name, "%.31s",
              specification->interface[0] == '\0' ? specification->device : specification->interface);
     if (rte_eth_dev_get_port_by_name(specification->device, &port->id) != 0)
-        return log_error_return(
-            -ENODEV,
-            "--port %s: could not be opened: no such device or interface, or no right to it (root or "
-            "CAP_NET_RAW); 'dpdk-devbind.py -s' lists what DPDK can use",
-            specification->device);
+        return refuse_name(specification->device);
     port->is_open = true;
     return 0;
 }
@@ -85,15 +106,19 @@ bool port_can_split(const struct port *port)
            information.rx_seg_capa.max_nseg >= 2;
 }
 
-/* Frames of one connection must meet in one queue: by the UDP source port, else by both ports and addresses. */
-static uint64_t choose_spread(const struct rte_eth_dev_info *information)
+/* By the UDP source port, which names the connection between two addresses; with a key that treats both ways alike. */
+static void choose_spread(struct port *port, const struct rte_eth_dev_info *information)
 {
     const uint64_t udp = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP;
     uint64_t offered = information->flow_type_rss_offloads;
 
     if ((offered & udp) == 0)
-        return 0;
-    return (offered & udp) | (offered & RTE_ETH_RSS_L4_SRC_ONLY);
+        return;
+    port->rules.spread_by = offered & (udp | RTE_ETH_RSS_L4_SRC_ONLY);
+    if (information->hash_key_size == 0 || information->hash_key_size > SPREAD_KEY_BYTES_MAX)
+        return;
+    port->rules.spread_key_bytes = information->hash_key_size;
+    spread_key(port->rules.spread_key, port->rules.spread_key_bytes);
 }
 
 static int check_queues(struct port *port, const struct rte_eth_dev_info *information)
@@ -103,12 +128,12 @@ static int check_queues(struct port *port, const struct rte_eth_dev_info *inform
     if (information->max_rx_queues < port->queues_count)
         return log_error_return(-ENOTSUP, "port %s: has %u receive queues; give --queues %u", port->record.name,
                                 information->max_rx_queues, information->max_rx_queues);
-    port->rules.spread_by = choose_spread(information);
+    choose_spread(port, information);
     if (port->rules.spread_by == 0 && !port->specification.is_ring)
         return log_error_return(-ENOTSUP,
                                 "port %s: cannot spread frames over queues by their UDP ports; give --queues 1",
                                 port->record.name);
-    if ((port->rules.spread_by & RTE_ETH_RSS_L4_SRC_ONLY) == 0)
+    if (port->rules.spread_key_bytes == 0)
         log_warning(
             "port %s: spreads frames by addresses and ports, not by the UDP source port alone: a connection's "
             "two directions may meet different queues, and what is said of one by the other is then not put to it",
@@ -130,6 +155,8 @@ static int configure(struct port *port, const struct rte_eth_dev_info *informati
     if (port->rules.spread_by != 0) {
         configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         configuration.rx_adv_conf.rss_conf.rss_hf = port->rules.spread_by;
+        configuration.rx_adv_conf.rss_conf.rss_key_len = (uint8_t)port->rules.spread_key_bytes;
+        configuration.rx_adv_conf.rss_conf.rss_key = port->rules.spread_key_bytes == 0 ? NULL : port->rules.spread_key;
     }
     error = rte_eth_dev_configure(port->id, (uint16_t)port->queues_count, 0, &configuration);
     if (error != 0)
@@ -213,12 +240,15 @@ int port_start(struct port *port, const struct steering_plan *plan, const struct
         error = start_queues(port, &information, pools);
     if (error == 0 && is_promiscuous)
         error = set_promiscuous(port);
-    if (error == 0 && plan->rules_count != 0) {
-        const struct steering_calls calls = rule_calls(&port->rules);
-        error = steering_begin(&port->steering, plan, &calls);
-    }
     port->counted_base = port->specification.is_ring ? interface_frames(port->specification.interface) : 0;
     return error;
+}
+
+int port_steer(struct port *port)
+{
+    const struct steering_calls calls = rule_calls(&port->rules);
+
+    return port->plan.rules_count == 0 ? 0 : steering_begin(&port->steering, &port->plan, &calls);
 }
 
 /* ---- loss ---- */
@@ -298,11 +328,15 @@ void port_statistics(const struct port *port, source_statistic visit, void *cont
     }
 }
 
+void port_let_go(struct port *port)
+{
+    steering_end(&port->steering);
+}
+
 void port_close(struct port *port)
 {
     if (!port->is_open)
         return;
-    steering_end(&port->steering);
     if (port->is_promiscuous)
         (void)rte_eth_promiscuous_disable(port->id);
     if (port->is_started)

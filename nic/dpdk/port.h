@@ -61,9 +61,12 @@ void port_describe(const struct port *port, const struct port *ports, size_t por
 /* Whether frames can be split at their headers. */
 bool port_can_split(const struct port *port);
 
-/* Sets it up, starts it, and makes the plan's rules. -errno, logged. */
+/* Sets it up and starts it. -errno, logged. */
 int port_start(struct port *port, const struct steering_plan *plan, const struct port_pools *pools,
                bool is_promiscuous);
+
+/* Makes the plan's rules, when all ports have been started. -errno, logged. */
+int port_steer(struct port *port);
 
 /* Frames lost since the last call that found some; false when none. Reads files or the device every 50 ms. */
 bool port_take_loss(struct port *port, uint64_t now_ns, struct source_loss *loss);
@@ -86,5 +89,8 @@ int port_read_clock(const struct port *port, uint64_t *raw);
 /* Each of the driver's statistics. */
 void port_statistics(const struct port *port, source_statistic visit, void *context);
 
-/* Takes the rules away, then stops and closes; a no-op on a port that was not opened. */
+/* Takes its rules away: of all ports before the first is closed. */
+void port_let_go(struct port *port);
+
+/* Stops and closes it; a no-op on a port that was not opened. */
 void port_close(struct port *port);

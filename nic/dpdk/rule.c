@@ -106,6 +106,8 @@ static struct rte_flow_action queue_action(struct built *built, const struct rul
         return action_of(RTE_FLOW_ACTION_TYPE_QUEUE, &built->queue);
     built->spread = (struct rte_flow_action_rss){.func = RTE_ETH_HASH_FUNCTION_DEFAULT,
                                                  .types = context->spread_by,
+                                                 .key_len = context->spread_key_bytes,
+                                                 .key = context->spread_key_bytes == 0 ? NULL : context->spread_key,
                                                  .queue_num = context->queues_count,
                                                  .queue = context->queues};
     return action_of(RTE_FLOW_ACTION_TYPE_RSS, &built->spread);

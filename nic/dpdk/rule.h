@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "nic/dpdk/spread.h"
 #include "nic/dpdk/steering.h"
 
 /* How frames are spread over the queues of a port: filled before rules are made. */
@@ -11,7 +12,9 @@ struct rule_context {
     uint16_t queues[64];
     unsigned queues_count;
     uint64_t spread_by; /* RTE_ETH_RSS_... */
-    char why[128];      /* the driver's words for the last refusal */
+    uint8_t spread_key[SPREAD_KEY_BYTES_MAX];
+    unsigned spread_key_bytes; /* 0: the driver's own key */
+    char why[128];             /* the driver's words for the last refusal */
 };
 
 /* Whether the headers know the BTH. */

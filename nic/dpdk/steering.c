@@ -134,6 +134,8 @@ int steering_decide(struct steering_plan *plan, const struct steering_port *port
     if (made.mode == STEERING_OFF && thins)
         return log_error_return(-ENOTSUP, "port %s: --steering off makes no rules, so nothing can be left out by them",
                                 port->name);
+    if (made.mode == STEERING_OFF && port->is_shared)
+        log_warning("port %s: --steering off takes all frames that come to it from the kernel", port->name);
     made.edges_only = wish->edges_only && port->can_match_bth;
     if (wish->edges_only && !port->can_match_bth)
         log_warning("port %s: rules cannot match the BTH here (DPDK 23.07 or later has it): --edges-only is not "

@@ -112,7 +112,8 @@ static void add_item(char *text, const struct rte_flow_item *item)
 
 static void add_spread(char *text, const struct rte_flow_action_rss *spread)
 {
-    add(text, "spread by %llx over", (unsigned long long)spread->types);
+    add(text, "spread by %llx with %u %02x over", (unsigned long long)spread->types, spread->key_len,
+        spread->key_len == 0 ? 0 : spread->key[1]);
     for (unsigned i = 0; i < spread->queue_num; i++)
         add(text, " %u", spread->queue[i]);
     add(text, " ");
@@ -241,6 +242,8 @@ static void test_take(void **state)
     struct rule_context two = {.queues = {0, 1}, .queues_count = 2, .spread_by = RTE_ETH_RSS_NONFRAG_IPV4_UDP};
     struct steering steering;
 
+    spread_key(two.spread_key, 40);
+    two.spread_key_bytes = 40;
     (void)state;
     begin(&steering, &one, STEERING_TAKE, false, 1);
     assert_int_equal(made_count, 3);
@@ -252,7 +255,7 @@ static void test_take(void **state)
     steering_end(&steering);
     assert_int_equal(held_count, 0);
     begin(&steering, &two, STEERING_TAKE, false, 4);
-    assert_string_equal(made[0].text, "port 0.0: eth ipv4 udp to 4791 from 0/3 -> spread by 20 over 0 1 ");
+    assert_string_equal(made[0].text, "port 0.0: eth ipv4 udp to 4791 from 0/3 -> spread by 20 with 40 5a over 0 1 ");
     steering_end(&steering);
 }
 
