@@ -6,6 +6,7 @@
 #
 #   tests/dpdk24/check.sh             makes the tree if it is missing, builds, tests
 #   tests/dpdk24/check.sh --prepare   makes the tree only
+#   tests/dpdk24/check.sh --live      also the test on a live port, with that DPDK's drivers (a minute; after ninja -C build)
 set -uo pipefail
 top=$(dirname "$(dirname "$(dirname "$(realpath "$0")")")")
 cache=${QPSCOPE_DPDK24_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/qpscope-dpdk24}
@@ -58,9 +59,19 @@ unit_tests() { # no test may be missing the library that this is about
     inside "meson test -C build --no-rebuild --suite unit --print-errorlogs" && inside "build/tests/unit/nic/test_nic_rule"
 }
 
+live_test() { # the tree's qpscope-nic, which sees this machine's devices and /tmp
+    cat >"$cache/qpscope-nic" <<END
+#!/bin/sh
+exec unshare --mount sh -c 'mount -t proc proc "\$0/proc" && mount --rbind /dev "\$0/dev" && mount --rbind /sys "\$0/sys" &&
+    mount --bind /tmp "\$0/tmp" && exec chroot "\$0" /qpscope/build/nic/qpscope-nic "\$@"' "$tree" "\$@"
+END
+    chmod +x "$cache/qpscope-nic" &&
+        TMPDIR=/tmp python3 tests/golden/check_live.py "$cache/qpscope-nic" build/tests/golden/capture_rows build/tests/golden/ask_windows
+}
+
 case ${1:-} in
--h | --help) sed -n '3,9s/^# \{0,1\}//p' "$0" && exit 0 ;;
---prepare | '') ;;
+-h | --help) sed -n '3,10s/^# \{0,1\}//p' "$0" && exit 0 ;;
+--prepare | --live | '') ;;
 *) echo "check.sh: unknown option '$1'; see --help" >&2 && exit 2 ;;
 esac
 exec 9>"${TMPDIR:-/tmp}/qpscope-dpdk24.lock" && flock 9
@@ -72,5 +83,8 @@ report "set up with DPDK 24.11" "$cache/setup.log" inside \
 report "its headers can match the BTH" "$cache/bth.log" grep -q HAVE_IB_BTH "$tree/qpscope/build/build.ninja"
 report "builds without a warning" "$cache/build.log" inside "ninja -C build"
 report "unit tests" "$cache/test.log" unit_tests
+if [ "${1:-}" = --live ]; then
+    cd "$top" && report "on a live port" "$cache/live.log" live_test
+fi
 echo "1..$number"
 exit $failed
