@@ -245,9 +245,12 @@ static uint64_t convert(const struct stamp *stamp, enum stamp_kind kind, uint64_
     }
 }
 
-static bool is_believed(uint64_t at_ns, uint64_t now_ns, uint64_t age_max_ns)
+/* When it seems to come from the future, the clock is read again: we may have been kept from the processor since. */
+static bool is_believed(const struct stamp *stamp, uint64_t at_ns, uint64_t now_ns, uint64_t age_max_ns)
 {
-    return at_ns > now_ns ? at_ns - now_ns <= FUTURE_MAX_NS : now_ns - at_ns <= age_max_ns;
+    if (at_ns <= now_ns)
+        return now_ns - at_ns <= age_max_ns;
+    return at_ns - now_ns <= FUTURE_MAX_NS || at_ns <= stamp->clocks.now_ns(stamp->clocks.context) + FUTURE_MAX_NS;
 }
 
 /* The first kind that makes a time of the recent past of it. */
@@ -255,7 +258,7 @@ static void decide_kind(struct stamp *stamp, uint64_t raw, uint64_t now_ns)
 {
     for (enum stamp_kind kind = stamp->has_line ? STAMP_PORT : STAMP_REALTIME_NS; kind < STAMP_NONE; kind++) {
         uint64_t age_max_ns = kind == STAMP_PORT ? PORT_AGE_MAX_NS : FIRST_AGE_MAX_NS;
-        if (is_believed(convert(stamp, kind, raw), now_ns, age_max_ns)) {
+        if (is_believed(stamp, convert(stamp, kind, raw), now_ns, age_max_ns)) {
             stamp->kind = kind;
             return;
         }
@@ -282,5 +285,5 @@ uint64_t stamp_time(struct stamp *stamp, uint64_t raw, uint64_t now_ns)
         return now_ns;
     uint64_t at_ns = convert(stamp, stamp->kind, raw);
     uint64_t age_max_ns = stamp->kind == STAMP_PORT ? PORT_AGE_MAX_NS : AGE_MAX_NS;
-    return is_believed(at_ns, now_ns, age_max_ns) ? at_ns : refuse(stamp, now_ns);
+    return is_believed(stamp, at_ns, now_ns, age_max_ns) ? at_ns : refuse(stamp, now_ns);
 }

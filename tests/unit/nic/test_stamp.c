@@ -272,6 +272,21 @@ static void test_a_wild_stamp_is_not_believed(void **state)
     assert_int_equal(stamp.refused, 2);
 }
 
+static void test_kept_from_the_processor(void **state)
+{
+    struct world world = {.has_clock = true, .bits = 64, .ticks_a_ns = 1.0, .raw_start = 1000};
+    struct stamp stamp;
+
+    (void)state;
+    begin(&stamp, &world);
+    pass(&stamp, &world, SECOND);
+    uint64_t read_ns = read_now(&world); /* and then nothing for 50 ms, in which a frame comes */
+    world.now_ns += 50000000;
+    uint64_t sent_ns = world.now_ns - 1000;
+    assert_in_range(stamp_time(&stamp, raw_at(&world, sent_ns), read_ns), sent_ns - 1000, sent_ns + 1000);
+    assert_int_equal(stamp.refused, 0);
+}
+
 static void test_missing(void **state)
 {
     struct world world = {.has_clock = true, .bits = 64, .ticks_a_ns = 1.0, .raw_start = 1000};
@@ -297,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_unknown_clock),
         cmocka_unit_test(test_stamps_of_another_clock_than_the_ports),
         cmocka_unit_test(test_a_wild_stamp_is_not_believed),
+        cmocka_unit_test(test_kept_from_the_processor),
         cmocka_unit_test(test_missing),
     };
 
