@@ -64,6 +64,7 @@ static const struct column lost_columns[] = {
     {"late_members", NULL, COLUMN_INTEGER},
     {"incomplete_operations", NULL, COLUMN_INTEGER},
     {"clocks_unknown", NULL, COLUMN_INTEGER},
+    {"verdicts_withheld", NULL, COLUMN_TEXT},
 };
 
 static const struct listing lost = {
@@ -73,7 +74,8 @@ static const struct listing lost = {
     "(SELECT coalesce(sum(payload_bytes), 0) FROM flow WHERE communicator IS NULL), "
     "(SELECT count(*) FROM member WHERE late = 1), "
     "(SELECT count(*) FROM operation WHERE status = 'incomplete'), "
-    "(SELECT count(*) FROM emitter WHERE clock_source = 'none')",
+    "(SELECT count(*) FROM emitter WHERE clock_source = 'none'), "
+    "(SELECT value FROM meta WHERE key = 'verdicts_withheld')",
     lost_columns,
     sizeof(lost_columns) / sizeof(lost_columns[0]),
 };
@@ -139,6 +141,7 @@ static void say_rest(struct report *report, const struct store_query *query)
     int64_t members = store_query_value(query, 3).integer;
     int64_t operations = store_query_value(query, 4).integer;
     int64_t clocks = store_query_value(query, 5).integer;
+    struct store_value withheld = store_query_value(query, 6);
     char bytes[TEXT_NUMBER_BYTES];
     if (flows > 0) {
         report_say(report, 2, "%" PRId64 " flow%s unattributed: %s of payload (qpscope qps --all)", flows,
@@ -156,6 +159,9 @@ static void say_rest(struct report *report, const struct store_query *query)
         report_say(report, 2, "the clock of %" PRId64 " emitter%s is not known: its times are not compared", clocks,
                    clocks == 1 ? "" : "s");
     }
+    if (withheld.kind == STORE_TEXT) {
+        report_say(report, 2, "verdicts that cannot be given: %s", withheld.text);
+    }
 }
 
 #define SOMETHING_LOST                                                                                                 \
@@ -163,7 +169,8 @@ static void say_rest(struct report *report, const struct store_query *query)
     ") + (SELECT count(*) FROM flow WHERE communicator IS NULL AND data_frames > 0) + "                                \
     "(SELECT count(*) FROM member WHERE late = 1) + "                                                                  \
     "(SELECT count(*) FROM operation WHERE status = 'incomplete') + "                                                  \
-    "(SELECT count(*) FROM emitter WHERE clock_source = 'none')"
+    "(SELECT count(*) FROM emitter WHERE clock_source = 'none') + "                                                    \
+    "(SELECT count(*) FROM meta WHERE key = 'verdicts_withheld')"
 
 static int say_all(struct report *report)
 {

@@ -9,6 +9,7 @@
 
 #include "correlator/node.h"
 #include "correlator/store.h"
+#include "correlator/verdict.h"
 #include "wire/capture.h"
 
 struct analysis *analysis_create(size_t memory_bytes)
@@ -46,6 +47,7 @@ static void forget_run(struct analysis *analysis)
         return;
     job_fini(&analysis->job);
     array_fini(&analysis->records);
+    counted_fini(&analysis->counted);
     naming_fini(&analysis->naming);
     array_fini(&analysis->gaps);
     timeline_fini(&analysis->timeline);
@@ -66,9 +68,11 @@ void analysis_run(struct analysis *analysis)
     timeline_build(&analysis->timeline, &analysis->intake);
     gap_find(&analysis->gaps, &analysis->intake, &analysis->timeline);
     naming_build(&analysis->naming, &analysis->intake, &analysis->timeline);
+    counted_build(&analysis->counted, &analysis->naming, &analysis->intake, &analysis->timeline);
     node_run(&analysis->records, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->gaps);
     struct job_ranks ranks = {.context = &analysis->naming, .rank_of = rank_of};
     job_build(&analysis->job, ranks, analysis->records.items, analysis->records.count);
+    verdict_withhold(&analysis->job, analysis->counted.fields);
     analysis->ran = true;
 }
 

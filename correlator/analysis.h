@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "correlator/counted.h"
 #include "correlator/gap.h"
 #include "correlator/intake.h"
 #include "correlator/job.h"
@@ -23,6 +24,7 @@ struct analysis {
     struct timeline timeline;
     gap_list gaps;
     struct naming naming;
+    struct counted counted;
     rank_operation_records records;
     struct job job;
     bool ran; /* the tables below intake are those of the last run */

@@ -98,10 +98,10 @@ static void note_batch(struct intake_stream *stream, struct batch batch)
 
 static bool is_detail(uint16_t kind)
 {
-    return kind == RECORD_MESSAGE || kind == RECORD_WINDOW;
+    return kind == RECORD_MESSAGE || kind == RECORD_WINDOW || kind == RECORD_READING || kind == RECORD_PORT_COUNTER;
 }
 
-/* Cuts messages and windows out of one batch; the rest stays as it was. */
+/* Cuts messages, windows and what was counted out of one batch; the rest stays as it was. */
 static size_t batch_thin(struct intake_stream *stream, struct intake_batch *held)
 {
     struct batch_header *header = (struct batch_header *)held->bytes;

@@ -10,7 +10,7 @@ PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other
 PRAGMA user_version = 1;            -- rises with every change that an older reader would misread
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, ...
+    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, ...
     value TEXT NOT NULL
 ) STRICT;
 
@@ -265,9 +265,62 @@ CREATE TABLE verdict (
     evidence   TEXT NOT NULL     -- in words, with numbers
 ) STRICT;
 
+CREATE TABLE traffic_source ( -- what a NIC side can see
+    emitter  INTEGER PRIMARY KEY REFERENCES emitter(id),
+    kind     TEXT NOT NULL,    -- file, dpdk, mlx5, psn, dpa
+    fields   TEXT NOT NULL,    -- packets, wire_bytes, ..., separated by commas: what is not named is not seen
+    grain_ns INTEGER           -- frames: the window; counting: the usual time between two readings
+) STRICT;
+
+CREATE TABLE endpoint ( -- a queue pair that a counting source reads
+    id             INTEGER PRIMARY KEY,
+    emitter        INTEGER NOT NULL REFERENCES emitter(id),
+    port           INTEGER REFERENCES port(id),
+    queue_pair     INTEGER REFERENCES queue_pair(id), -- the same one as its host knows it; NULL: unattributed
+    qpn            INTEGER NOT NULL,
+    generation     INTEGER NOT NULL,
+    address        TEXT,
+    remote_address TEXT,
+    remote_qpn     INTEGER,
+    state          TEXT,
+    path_mtu_bytes INTEGER,
+    first_ns       INTEGER, -- when it was first listed
+    gone_ns        INTEGER
+) STRICT;
+
+CREATE TABLE reading ( -- what an endpoint did between two readings of its counters; nothing says how it lay inside
+    endpoint      INTEGER NOT NULL REFERENCES endpoint(id),
+    from_ns       INTEGER NOT NULL, -- all of it happened within [from_ns, to_ns)
+    to_ns         INTEGER NOT NULL,
+    from_bound_ns INTEGER NOT NULL, -- what happened within [from_ns + from_bound_ns, to_ns - to_bound_ns) is in it
+    to_bound_ns   INTEGER NOT NULL,
+    bound_ns      INTEGER NOT NULL, -- of the times against the reference clock
+    sent_packets         INTEGER,   -- psn: sequence numbers used; NULL: not counted
+    sent_bytes_least     INTEGER,   -- mlx5: bytes on the wire, both equal; psn: payload, between these
+    sent_bytes_most      INTEGER,
+    received_packets     INTEGER,
+    received_bytes_least INTEGER,
+    received_bytes_most  INTEGER,
+    acknowledged_packets   INTEGER,
+    unacknowledged_packets INTEGER, -- at to_ns
+    flags         INTEGER NOT NULL  -- as in doc/records.md
+) STRICT;
+
+CREATE TABLE port_counter ( -- each change of a port's own counters and states
+    port     INTEGER NOT NULL REFERENCES port(id),
+    metric   TEXT NOT NULL,    -- its unit last: pause_received_ns, ack_timeouts_total, link_state
+    priority INTEGER,          -- NULL: of the whole port
+    from_ns  INTEGER NOT NULL, -- it changed within [from_ns, to_ns)
+    to_ns    INTEGER NOT NULL,
+    value    INTEGER NOT NULL, -- since the NIC side began; of a state: what holds
+    reset    INTEGER NOT NULL  -- 1: the device's counter was set back in between
+) STRICT;
+
 CREATE INDEX message_by_flow ON message(flow, first_ns);
 CREATE INDEX message_by_operation ON message(rank_operation);
 CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
+CREATE INDEX reading_by_endpoint ON reading(endpoint, from_ns);
+CREATE INDEX port_counter_by_port ON port_counter(port, metric, to_ns);
 CREATE INDEX operation_by_step ON operation(step, place);
 
 CREATE VIEW named_flow AS

@@ -22,4 +22,7 @@ enum store_table {
 /* Adds a row. After the first error further rows are ignored; store_write reports it. */
 void store_put(struct store *store, enum store_table table, const char *format, ...);
 
+/* The rows of analysis->counted (store_counted.c). */
+void store_counted(struct store *store, const struct analysis *analysis);
+
 void store_rows(struct store *store, const struct analysis *analysis);

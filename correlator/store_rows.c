@@ -362,4 +362,5 @@ void store_rows(struct store *store, const struct analysis *analysis)
     put_rank_operations(store, naming, &analysis->job);
     put_details(store, analysis);
     put_verdicts(store, &analysis->job);
+    store_counted(store, analysis);
 }

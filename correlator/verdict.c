@@ -12,6 +12,12 @@
 
 #include "correlator/verdict_private.h"
 
+static const uint32_t needs[] = {
+#define VERDICT_NEED(class, fields) [VERDICT_##class] = (fields),
+#include "correlator/verdict_need.def"
+#undef VERDICT_NEED
+};
+
 #define STEP_PARTS 100 /* less than this part of a step is not worth a verdict */
 
 void judge_say(struct verdict *verdict, const char *format, ...)
@@ -65,4 +71,33 @@ void verdict_find(struct job *job)
     array_sort(&job->verdicts, by_step);
     free(judge.blames);
     array_fini(&judge.pairs);
+}
+
+void verdict_withhold(struct job *job, uint32_t fields)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < job->verdicts.count; i++)
+        if ((needs[job->verdicts.items[i].class] & ~fields) == 0)
+            job->verdicts.items[kept++] = job->verdicts.items[i];
+    job->verdicts.count = kept;
+}
+
+bool verdict_withheld(uint32_t fields, char *text, size_t bytes)
+{
+    uint32_t missing = 0;
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        if ((needs[i] & ~fields) == 0 || length >= bytes)
+            continue;
+        missing |= needs[i] & ~fields;
+        length += (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : ", ",
+                                   verdict_class_name((enum verdict_class)i));
+    }
+    for (unsigned bit = 0; bit < 32; bit++)
+        if ((missing >> bit & 1) != 0 && length < bytes)
+            length += (size_t)snprintf(text + length, bytes - length, ": no source of %s", source_field_name(bit));
+    return missing != 0;
 }

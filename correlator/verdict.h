@@ -12,3 +12,9 @@
 
 /* Fills the verdicts, in order of step. */
 void verdict_find(struct job *job);
+
+/* Takes away the verdicts that rest on what no source sees; `fields` are those that are seen (enum source_field). */
+void verdict_withhold(struct job *job, uint32_t fields);
+
+/* Says which classes are not given for want of what: "gpu late, network slow: no source of messages". False: none. */
+bool verdict_withheld(uint32_t fields, char *text, size_t bytes);

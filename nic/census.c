@@ -20,6 +20,7 @@ static int open_all(struct worker *worker, struct source *source, const struct c
 
     worker->counting.source = worker->source;
     worker->counting.report = report;
+    worker->counting.tallies = &worker->tallies;
     if (error == 0 && publisher.emitter.instance == NULL)
         publisher.emitter.instance = worker->meter.ports[0].name;
     publisher.emitter.window_ns = 0;

@@ -46,6 +46,10 @@ static void pass_grain(struct counting *counting)
     if (now_ns < counting->due_ns)
         return;
     counting->due_ns = now_ns + GRAIN_INTERVAL_NS;
+    uint64_t refused = source_refused(counting->source);
+    if (counting->tallies != NULL)
+        tally_add(counting->tallies, TALLY_ENDPOINTS_REFUSED, refused - counting->told_refused);
+    counting->told_refused = refused;
     source_describe(counting->source, &description);
     if (description.grain_ns == 0)
         description.grain_ns = counting->fallback_grain_ns;

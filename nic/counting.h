@@ -10,13 +10,16 @@
 #include "nic/publisher.h"
 #include "nic/report.h"
 #include "nic/source.h"
+#include "nic/tally.h"
 
 struct port_counters;
 
 struct counting {
     struct source *source;
-    struct publisher *publisher;         /* NULL: none */
-    struct report *report;               /* NULL: nothing is printed */
+    struct publisher *publisher; /* NULL: none */
+    struct report *report;       /* NULL: nothing is printed */
+    struct tallies *tallies;     /* NULL: nobody counts */
+    uint64_t told_refused;
     struct port_counters *port_counters; /* NULL: none are watched */
     uint64_t epoch;                      /* of the publisher, when the endpoints were last all handed out */
     uint64_t told_grain_ns;

@@ -59,6 +59,11 @@ void source_repeat(struct source *source)
         source->operations->repeat(source);
 }
 
+uint64_t source_refused(const struct source *source)
+{
+    return source->operations->refused == NULL ? 0 : source->operations->refused(source);
+}
+
 void source_tell(struct source *source, const struct record_queue_pair *pair)
 {
     if (source->operations->tell != NULL)

@@ -94,6 +94,10 @@ size_t source_counts(struct source *source, struct source_count *counts, size_t 
 /* Asks a counting source to hand out all its endpoints once more: somebody may not have heard of them. */
 void source_repeat(struct source *source);
 
+/* Queue pairs that a counting source knows of but does not count, for want of room or of the device's counters; only
+ * rises. */
+uint64_t source_refused(const struct source *source);
+
 /* The host side's word on a queue pair, for sources that have to be told which there are. */
 void source_tell(struct source *source, const struct record_queue_pair *pair);
 

@@ -249,6 +249,16 @@ static void repeat_mlx5(struct source *source)
     endpoint_repeat(((struct mlx5_source *)source)->endpoints);
 }
 
+static uint64_t refused_mlx5(const struct source *source)
+{
+    const struct mlx5_source *self = (const struct mlx5_source *)source;
+    uint64_t refused = endpoint_refused(self->endpoints);
+
+    for (size_t i = 0; i < self->ports_count; i++)
+        refused += mlx5_counters_refused(self->ports[i].counters);
+    return refused;
+}
+
 static void rest_mlx5(struct source *source, size_t received)
 {
     const struct mlx5_source *self = (const struct mlx5_source *)source;
@@ -270,6 +280,7 @@ static const struct source_operations operations = {
     .describe = describe_mlx5,
     .counts = count_mlx5,
     .repeat = repeat_mlx5,
+    .refused = refused_mlx5,
     .tell = tell_mlx5,
 };
 

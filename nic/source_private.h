@@ -16,6 +16,7 @@ struct source_operations {
                      struct record_traffic_source *description);                           /* NULL = nothing to add */
     size_t (*counts)(struct source *source, struct source_count *counts, size_t capacity); /* NULL = none */
     void (*repeat)(struct source *source);                                                 /* NULL = has no endpoints */
+    uint64_t (*refused)(const struct source *source);                                      /* NULL = never refuses */
     void (*tell)(struct source *source, const struct record_queue_pair *pair);             /* NULL = need not know */
     void (*statistics)(struct source *source, uint32_t port, source_statistic visit, void *context); /* NULL = none */
 };

@@ -243,6 +243,11 @@ static void repeat_psn(struct source *source)
     endpoint_repeat(((struct psn_source *)source)->endpoints);
 }
 
+static uint64_t refused_psn(const struct source *source)
+{
+    return endpoint_refused(((const struct psn_source *)source)->endpoints);
+}
+
 static void rest_psn(struct source *source, size_t received)
 {
     const struct psn_source *self = (const struct psn_source *)source;
@@ -266,6 +271,7 @@ static const struct source_operations operations = {
     .describe = describe_psn,
     .counts = count_psn,
     .repeat = repeat_psn,
+    .refused = refused_psn,
 };
 
 static int find_devices(struct psn_source *self, const struct option_list *devices)

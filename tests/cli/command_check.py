@@ -28,7 +28,7 @@ def steps_json_equals_the_rows():
     equal(document["steps"][1]["duration_ns"], 100_000_000 + 51_200_000)
     equal(len(document["gaps"]), 3)
     equal(document["lost"], {"gaps": 3, "unattributed_flows": 1, "unattributed_bytes": 65536, "late_members": 1,
-                             "incomplete_operations": 1, "clocks_unknown": 0})
+                             "incomplete_operations": 1, "clocks_unknown": 0, "verdicts_withheld": None})
     equal(document["loss_counters"], [{"emitter": "host", "instance": "job", "port": 0, "name": "calls_missed_total",
                                        "total": 3}])
     assert STORE not in json.dumps(document) and HERE not in json.dumps(document)
