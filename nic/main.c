@@ -47,6 +47,7 @@ struct settings {
     uint64_t flows_max;
     bool verify_icrc;
     uint64_t messages_max;
+    uint64_t message_rate;
     uint64_t queues;
     uint64_t flows_part;
     int steering; /* enum steering_mode */
@@ -107,6 +108,8 @@ static const struct option_spec specs[] = {
      WINDOW_FLOW_MAX, NULL},
     {"max-messages", 0, OPTION_UNSIGNED, AT(messages_max), "N", "messages that can wait to be sent", 64, 1u << 24,
      NULL},
+    {"message-rate", 0, OPTION_BYTES, AT(message_rate), "SIZE",
+     "message records a second above which messages are merged into bursts; 0 = never", 0, (uint64_t)1 << 40, NULL},
     {"queues", 'q', OPTION_UNSIGNED, AT(queues), "N",
      "receive queues of each port, each read by a thread of its own with its share of the memory", 1, SOURCE_QUEUES_MAX,
      NULL},
@@ -225,6 +228,7 @@ static struct publisher_options publisher_settings(const struct settings *settin
                     .record_path = settings->record,
                     .window_ns = (uint32_t)settings->window_ns},
         .control_url = settings->control,
+        .message_bytes_a_second = settings->file != NULL ? 0 : settings->message_rate,
     };
 }
 
@@ -409,6 +413,7 @@ int main(int argc, char **argv)
                                                   .memory_bytes = 128u << 20,
                                                   .flows_max = 8192,
                                                   .messages_max = 65536,
+                                                  .message_rate = 4000000,
                                                   .queues = 1,
                                                   .flows_part = 1,
                                                   .counters_interval_ns = 10000000}};

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "nic/fetch.h"
+#include "nic/merger.h"
 #include "wire/batch.h"
 #include "wire/link.h"
 #include "wire/log.h"
@@ -36,6 +37,7 @@ struct publisher {
     uint64_t totals_due_ns;
     uint64_t control_due_ns;
     struct fetch *fetch;
+    struct merger *merger;
     uint8_t message[LINK_MESSAGE_BYTES_MAX];
 };
 
@@ -47,6 +49,9 @@ static int open_parts(struct publisher *publisher, const struct publisher_option
 
     if (error == 0 && options->control_url != NULL)
         error = link_open(&publisher->control, &control);
+    if (error == 0)
+        error = merger_create(&publisher->merger, flow_capacity(publisher->meter->flows),
+                              options->message_bytes_a_second, publisher->meter->tallies);
     if (error == 0)
         error = fetch_create(&publisher->fetch, publisher->meter, publisher->emitter);
     return error;
@@ -119,10 +124,17 @@ void publisher_add(struct publisher *publisher, enum record_kind kind, void *rec
     emitter_add(publisher->emitter, kind, record);
 }
 
+static void send_message(void *context, struct record_message *message)
+{
+    struct publisher *publisher = context;
+
+    emitter_add(publisher->emitter, RECORD_MESSAGE, message);
+}
+
 void publisher_add_message(struct publisher *publisher, struct record_message *message)
 {
     announce(publisher);
-    emitter_add(publisher->emitter, RECORD_MESSAGE, message);
+    merger_add(publisher->merger, message, publisher->covered_ns, send_message, publisher);
 }
 
 void publisher_add_window(struct publisher *publisher, struct record_window *window)
@@ -219,12 +231,23 @@ void publisher_idle(struct publisher *publisher)
     go_on_fetching(publisher, emitter_now_ns(publisher->emitter), true);
 }
 
+/* Messages that wait to be merged have not been added yet, nor has what may follow them. */
+static void cover(struct publisher *publisher)
+{
+    uint64_t covered_ns = publisher->covered_ns, since_ns;
+
+    merger_go_on(publisher->merger, covered_ns, false, send_message, publisher);
+    if (merger_waits_since(publisher->merger, &since_ns) && since_ns < covered_ns)
+        covered_ns = since_ns;
+    emitter_cover(publisher->emitter, covered_ns);
+}
+
 void publisher_tick(struct publisher *publisher, uint64_t covered_ns)
 {
     uint64_t now_ns = emitter_now_ns(publisher->emitter);
 
     publisher->covered_ns = covered_ns == 0 ? 1 : covered_ns;
-    emitter_cover(publisher->emitter, publisher->covered_ns);
+    cover(publisher);
     go_on_with_totals(publisher, now_ns);
     if (publisher->control != NULL && now_ns >= publisher->control_due_ns) {
         publisher->control_due_ns = now_ns + CONTROL_INTERVAL_NS;
@@ -241,10 +264,13 @@ int publisher_close(struct publisher **publisher)
     if (*publisher == NULL)
         return 0;
     if ((*publisher)->emitter != NULL) {
+        if ((*publisher)->merger != NULL)
+            merger_go_on((*publisher)->merger, (*publisher)->covered_ns, true, send_message, *publisher);
         (*publisher)->totalled = 0;
         add_totals(*publisher, UINT32_MAX);
         error = emitter_close(&(*publisher)->emitter);
     }
+    merger_destroy(&(*publisher)->merger);
     fetch_destroy(&(*publisher)->fetch);
     link_close(&(*publisher)->control, 0);
     free((*publisher)->told);

@@ -15,7 +15,8 @@ struct publisher;
 
 struct publisher_options {
     struct emitter_options emitter;
-    const char *control_url; /* NULL = no triggers */
+    const char *control_url;         /* NULL = no triggers */
+    uint64_t message_bytes_a_second; /* above it messages are merged; 0 = never */
 };
 
 /* -errno after logging. The meter must outlive the publisher. */
@@ -30,7 +31,7 @@ void publisher_tell(struct publisher *publisher, struct source *source);
 /* What the source can see: sent before all else, again to each new receiver, and whenever this is called. */
 void publisher_set_source(struct publisher *publisher, const struct record_traffic_source *source);
 
-/* The records' contents are copied; their kind and length are filled in. */
+/* The records' contents are copied; their kind and length are filled in. Messages may wait (merger.h). */
 void publisher_add_message(struct publisher *publisher, struct record_message *message);
 void publisher_add_window(struct publisher *publisher, struct record_window *window);
 void publisher_add_loss(struct publisher *publisher, const struct source_loss *loss);

@@ -5,6 +5,7 @@
 #include "nic/port_counter.h"
 
 #define HOUSEKEEPING_NS 100000000u
+#define SETTLED_FLOWS   16u
 #define STALE_NS        1000000000u /* after this a message whose last frame was seen waits no longer for the rest */
 
 int worker_open(struct worker *worker, struct source *source, const struct meter_options *options)
@@ -39,9 +40,19 @@ void worker_take_messages(struct worker *worker, worker_message visit, void *con
     while (message_take(worker->meter.messages, &message)) {
         if (visit != NULL)
             visit(context, flow_at(worker->meter.flows, message.header.source), &message);
+        if (worker->watch != NULL)
+            watch_message(worker->watch, &message);
         if (worker->publisher != NULL)
             publisher_add_message(worker->publisher, &message);
     }
+}
+
+/* A few flows at each burst, so that none waits for all of them. */
+static void settle_some(struct worker *worker)
+{
+    if (worker->settled != 0)
+        worker->settled = meter_settle_some(&worker->meter, worker->settled, SETTLED_FLOWS, worker->settled_ns,
+                                            worker->settled_ns - (STALE_NS - HOUSEKEEPING_NS));
 }
 
 static void keep_house(struct worker *worker, uint64_t *due_ns)
@@ -52,7 +63,10 @@ static void keep_house(struct worker *worker, uint64_t *due_ns)
     if (now_ns < *due_ns)
         return;
     *due_ns = now_ns + HOUSEKEEPING_NS;
-    meter_settle(&worker->meter, now_ns - HOUSEKEEPING_NS, now_ns - STALE_NS);
+    if (worker->settled == 0) {
+        worker->settled = 1;
+        worker->settled_ns = now_ns - HOUSEKEEPING_NS;
+    }
     tiers_measure(&worker->meter.tiers, now_ns);
     while (source_take_loss(worker->source, &loss)) {
         tally_add(&worker->tallies, TALLY_FRAMES_PORT_DROPPED, loss.frames);
@@ -67,12 +81,17 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
     uint64_t due_ns = 0;
     int received = 0;
 
+    int error = watch_create(&worker->watch, &worker->meter);
+    if (error != 0)
+        return error;
     meter_prepare(&worker->meter);
     while (!atomic_load_explicit(stop, memory_order_relaxed) &&
            (received = source_receive(worker->source, frames)) >= 0) {
         meter_frames(&worker->meter, frames, (size_t)received);
         worker_take_messages(worker, NULL, NULL);
         keep_house(worker, &due_ns);
+        settle_some(worker);
+        watch_go_on(worker->watch, source_covered_ns(worker->source));
         publisher_tick(worker->publisher, source_covered_ns(worker->source));
         if (received == 0)
             publisher_idle(worker->publisher);
@@ -85,6 +104,7 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
 
 int worker_close(struct worker *worker)
 {
+    watch_destroy(&worker->watch);
     port_counters_close(&worker->counting.port_counters);
     source_close(&worker->source);
     int error = publisher_close(&worker->publisher);

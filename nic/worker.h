@@ -12,6 +12,7 @@
 #include "nic/meter.h"
 #include "nic/publisher.h"
 #include "nic/source.h"
+#include "nic/watch.h"
 
 struct worker {
     struct tallies tallies;
@@ -20,6 +21,9 @@ struct worker {
     struct source *source;
     struct publisher *publisher; /* NULL: only printed */
     struct counting counting;
+    struct watch *watch; /* NULL: of a file */
+    uint32_t settled;    /* the next flow to settle; 0 = none is due */
+    uint64_t settled_ns; /* for when */
 };
 
 /* Takes over the source, which is open. -errno after logging; then worker_close is to be called all the same. */
