@@ -27,6 +27,7 @@
 #define VOLUME_INTERVAL_NS 100000000u
 #define LIFESPAN_MS        10 /* of the kernel's copy of hardware counters, where it does not say */
 #define MS                 1000000u
+#define REST_TIMES         20 /* a round may take this part of the time */
 
 enum place { PLACE_STATE, PLACE_COUNTERS, PLACE_HARDWARE, PLACE_INTERFACE, PLACE_ETHTOOL, PLACE_XSTAT };
 
@@ -353,11 +354,13 @@ static void *run(void *context)
     pthread_mutex_lock(&counters->lock);
     while (!counters->is_stopped) {
         pthread_mutex_unlock(&counters->lock);
+        uint64_t began_ns = clock_now_ns();
         port_counters_round(counters);
-        uint64_t next_ns = (uint64_t)due.tv_sec * 1000000000u + (uint64_t)due.tv_nsec + counters->interval_ns;
         uint64_t now_ns = clock_now_ns();
-        if (next_ns < now_ns)
-            next_ns = now_ns;
+        uint64_t next_ns = (uint64_t)due.tv_sec * 1000000000u + (uint64_t)due.tv_nsec + counters->interval_ns;
+        uint64_t rested_ns = now_ns + REST_TIMES * (now_ns - began_ns);
+        if (next_ns < rested_ns)
+            next_ns = rested_ns;
         due = (struct timespec){.tv_sec = (time_t)(next_ns / 1000000000u), .tv_nsec = (long)(next_ns % 1000000000u)};
         pthread_mutex_lock(&counters->lock);
         while (!counters->is_stopped && clock_now_ns() < next_ns)

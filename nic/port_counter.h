@@ -37,7 +37,8 @@ struct port_counter_options {
 int port_counters_open(struct port_counters **counters, const struct port_counter_options *options);
 void port_counters_close(struct port_counters **counters);
 
-/* Begins to read every interval. Without it port_counters_round reads once. */
+/* Begins to read every interval, or as often as takes a twentieth of the time. Without it port_counters_round reads
+ * once. */
 int port_counters_start(struct port_counters *counters);
 void port_counters_round(struct port_counters *counters);
 
