@@ -20,6 +20,7 @@ FIRST, MIDDLE = {0x00, 0x06, 0x0D}, {0x01, 0x07, 0x0E}
 LAST = {0x02, 0x03, 0x08, 0x09, 0x0F, 0x16}
 ANSWERS = {0x11, 0x12, 0x81}
 RESPONSES = {0x0D, 0x0E, 0x0F, 0x10}
+BEGINNINGS = {0x0D, 0x10}  # of those that bear the PSN of the request
 WRITES = {0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B}
 DATAGRAM = {0x40, 0x60}  # RD and UD: not one sender's numbers
 
@@ -121,12 +122,16 @@ class Stream:
 
 
 def find_pairs(frames):
-    """{key: key of the other direction}, and {key: all keys that it might be}. After the fact: an acknowledgement must be
-    for what its pair has sent by then; who has only one candidate left takes it from the others."""
+    """{key: key of the other direction}, and {key: all keys that it might be}. After the fact: an acknowledgement, or the
+    beginning of a READ's response, must be for what its pair has sent by then; who has only one candidate left takes it from the others."""
     sent, answers = collections.defaultdict(dict), collections.defaultdict(list)
     for frame in frames:
         if frame.opcode in (0x11, 0x12):
             if frame.syndrome >> 5 == 0:
+                answers[frame.key].append((frame.order, frame.psn))
+            sent[frame.key]
+        elif frame.opcode in RESPONSES:
+            if frame.opcode in BEGINNINGS:
                 answers[frame.key].append((frame.order, frame.psn))
             sent[frame.key]
         elif frame.opcode != 0x81:
