@@ -6,7 +6,7 @@
  * keeps none (net_af_packet), what the interface counted more than all queues saw; that is a lower bound until the port
  * is quiet for a moment, and then exact.
  */
-#define ALLOW_EXPERIMENTAL_API /* rte_eth_read_clock */
+#define ALLOW_EXPERIMENTAL_API /* rte_eth_read_clock, rte_eth_buffer_split_get_supported_hdr_ptypes */
 
 #include "nic/dpdk/port.h"
 
@@ -24,7 +24,6 @@
 
 #define DESCRIPTORS       1024
 #define CHECK_INTERVAL_NS 50000000u
-#define STATISTICS_MAX    2048
 
 /* Drivers that leave the kernel's driver on the device (bifurcated). */
 static const char *const sharing_drivers[] = {"mlx5_pci", "mlx5_auxiliary", "net_mlx4", "mlx4_pci", "net_mana"};
@@ -97,13 +96,16 @@ void port_describe(const struct port *port, const struct port *ports, size_t por
     known->has_other_side = others == 1;
 }
 
+/* At a length; drivers that split behind a protocol's header (ice) name those that they know, and want to be asked so.
+ */
 bool port_can_split(const struct port *port)
 {
     struct rte_eth_dev_info information;
 
     return rte_eth_dev_info_get(port->id, &information) == 0 &&
            (information.rx_offload_capa & RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT) != 0 &&
-           information.rx_seg_capa.max_nseg >= 2;
+           information.rx_seg_capa.max_nseg >= 2 && information.rx_seg_capa.multi_pools &&
+           rte_eth_buffer_split_get_supported_hdr_ptypes(port->id, NULL, 0) <= 0;
 }
 
 /* By the UDP source port, which names the connection between two addresses; with a key that treats both ways alike. */
@@ -112,6 +114,7 @@ static void choose_spread(struct port *port, const struct rte_eth_dev_info *info
     const uint64_t udp = RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP;
     uint64_t offered = information->flow_type_rss_offloads;
 
+    port->rules.spread_by = 0;
     if ((offered & udp) == 0)
         return;
     port->rules.spread_by = offered & (udp | RTE_ETH_RSS_L4_SRC_ONLY);
@@ -135,8 +138,8 @@ static int check_queues(struct port *port, const struct rte_eth_dev_info *inform
                                 port->record.name);
     if (port->rules.spread_key_bytes == 0)
         log_warning(
-            "port %s: spreads frames by addresses and ports, not by the UDP source port alone: a connection's "
-            "two directions may meet different queues, and what is said of one by the other is then not put to it",
+            "port %s: its driver spreads frames by a key of its own: a connection's two directions may meet different "
+            "queues, and then an answer in one is not put to the flow in the other",
             port->record.name);
     return 0;
 }
@@ -144,10 +147,7 @@ static int check_queues(struct port *port, const struct rte_eth_dev_info *inform
 static int configure(struct port *port, const struct rte_eth_dev_info *information)
 {
     struct rte_eth_conf configuration = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
-    int error = check_queues(port, information);
 
-    if (error != 0)
-        return error;
     configuration.rxmode.offloads =
         information->rx_offload_capa & (RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
     if (port->is_split)
@@ -158,11 +158,7 @@ static int configure(struct port *port, const struct rte_eth_dev_info *informati
         configuration.rx_adv_conf.rss_conf.rss_key_len = (uint8_t)port->rules.spread_key_bytes;
         configuration.rx_adv_conf.rss_conf.rss_key = port->rules.spread_key_bytes == 0 ? NULL : port->rules.spread_key;
     }
-    error = rte_eth_dev_configure(port->id, (uint16_t)port->queues_count, 0, &configuration);
-    if (error != 0)
-        return log_error_return(error, "--port %s: cannot be set up: %s", port->specification.device,
-                                rte_strerror(-error));
-    return 0;
+    return rte_eth_dev_configure(port->id, (uint16_t)port->queues_count, 0, &configuration);
 }
 
 static bool can_discard(const struct rte_eth_dev_info *information)
@@ -178,34 +174,51 @@ static bool can_discard(const struct rte_eth_dev_info *information)
 static int set_up_queue(const struct port *port, const struct rte_eth_dev_info *information, uint16_t queue,
                         const struct port_pools *pools)
 {
+    bool discards = can_discard(information);
     union rte_eth_rxseg segments[2] = {
         {.split = {.mp = pools->frames, .length = SOURCE_HEADER_BYTES}},
-        {.split = {.mp = can_discard(information) ? NULL : pools->rest}},
+        {.split = {.mp = discards ? NULL : pools->rest, .length = discards ? UINT16_MAX : 0}},
     };
     struct rte_eth_rxconf split = information->default_rxconf;
+    unsigned socket = (unsigned)rte_eth_dev_socket_id(port->id);
     uint16_t descriptors = DESCRIPTORS;
     int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &descriptors, NULL);
 
     split.offloads |= RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT;
     split.rx_seg = segments;
     split.rx_nseg = 2;
-    if (error == 0)
-        error = rte_eth_rx_queue_setup(port->id, queue, descriptors, (unsigned)rte_eth_dev_socket_id(port->id),
-                                       port->is_split ? &split : NULL, port->is_split ? NULL : pools->frames);
-    return error;
+    if (error != 0)
+        return error;
+    if (port->is_split)
+        return rte_eth_rx_queue_setup(port->id, queue, descriptors, socket, &split, NULL);
+    return rte_eth_rx_queue_setup(port->id, queue, descriptors, socket, NULL,
+                                  pools->rest == NULL ? pools->frames : pools->rest);
 }
 
-static int start_queues(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools)
+static int set_up(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools)
 {
-    int error = 0;
+    int error = configure(port, information);
 
     for (uint16_t queue = 0; queue < port->queues_count && error == 0; queue++) {
         port->rules.queues[queue] = queue;
         error = set_up_queue(port, information, queue, &pools[queue]);
     }
     port->rules.queues_count = port->queues_count;
-    if (error == 0)
-        error = rte_eth_dev_start(port->id);
+    return error == 0 ? rte_eth_dev_start(port->id) : error;
+}
+
+/* With frames split at their headers where that works, else whole. */
+static int start(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools)
+{
+    port->is_split = pools[0].rest != NULL;
+    int error = set_up(port, information, pools);
+
+    if (error != 0 && port->is_split) {
+        log_info("port %s: cannot split frames at their headers (%s): they are received whole", port->record.name,
+                 rte_strerror(-error));
+        port->is_split = false;
+        error = set_up(port, information, pools);
+    }
     if (error != 0)
         return log_error_return(error, "--port %s: cannot be started: %s", port->specification.device,
                                 rte_strerror(-error));
@@ -231,13 +244,12 @@ int port_start(struct port *port, const struct steering_plan *plan, const struct
     int error = rte_eth_dev_info_get(port->id, &information);
 
     port->plan = *plan;
-    port->is_split = pools[0].rest != NULL;
     if (error == 0 && plan->isolates)
         error = rule_isolate(port->id);
     if (error == 0)
-        error = configure(port, &information);
+        error = check_queues(port, &information);
     if (error == 0)
-        error = start_queues(port, &information, pools);
+        error = start(port, &information, pools);
     if (error == 0 && is_promiscuous)
         error = set_promiscuous(port);
     port->counted_base = port->specification.is_ring ? interface_frames(port->specification.interface) : 0;
@@ -313,18 +325,34 @@ int port_read_clock(const struct port *port, uint64_t *raw)
     return rte_eth_read_clock(port->id, raw);
 }
 
-void port_statistics(const struct port *port, source_statistic visit, void *context)
+/* The driver's names, asked for again when there are more of them. */
+static int name_statistics(struct port *port, int count)
 {
-    static struct rte_eth_xstat_name names[STATISTICS_MAX]; /* one thread: see port.h */
-    static struct rte_eth_xstat values[STATISTICS_MAX];
-    int names_count = rte_eth_xstats_get_names(port->id, names, STATISTICS_MAX);
-    int count = rte_eth_xstats_get(port->id, values, STATISTICS_MAX);
+    if (count <= port->statistics_count)
+        return 0;
+    free(port->statistic_names);
+    free(port->statistics);
+    port->statistic_names = calloc((size_t)count, sizeof *port->statistic_names);
+    port->statistics = calloc((size_t)count, sizeof *port->statistics);
+    port->statistics_count = 0;
+    if (port->statistic_names == NULL || port->statistics == NULL ||
+        rte_eth_xstats_get_names(port->id, port->statistic_names, (unsigned)count) != count)
+        return -ENOMEM;
+    port->statistics_count = count;
+    return 0;
+}
 
-    if (names_count > STATISTICS_MAX || count > STATISTICS_MAX)
+void port_statistics(struct port *port, source_statistic visit, void *context)
+{
+    int count = rte_eth_xstats_get(port->id, port->statistics, (unsigned)port->statistics_count);
+
+    if (count > port->statistics_count && name_statistics(port, count) == 0)
+        count = rte_eth_xstats_get(port->id, port->statistics, (unsigned)port->statistics_count);
+    if (count > port->statistics_count)
         return;
     for (int i = 0; i < count; i++) {
-        if (values[i].id < (uint64_t)(names_count < 0 ? 0 : names_count))
-            visit(context, names[values[i].id].name, values[i].value);
+        if (port->statistics[i].id < (uint64_t)port->statistics_count)
+            visit(context, port->statistic_names[port->statistics[i].id].name, port->statistics[i].value);
     }
 }
 
@@ -342,5 +370,7 @@ void port_close(struct port *port)
     if (port->is_started)
         (void)rte_eth_dev_stop(port->id);
     (void)rte_eth_dev_close(port->id);
+    free(port->statistic_names);
+    free(port->statistics);
     port->is_started = port->is_open = false;
 }

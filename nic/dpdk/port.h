@@ -15,6 +15,8 @@
 #include "nic/dpdk/steering.h"
 #include "nic/source.h"
 
+struct rte_eth_xstat;
+struct rte_eth_xstat_name;
 struct rte_mempool;
 
 /* What the thread that reads a queue tells the others; on a line of its own. */
@@ -43,6 +45,9 @@ struct port {
     uint64_t lost;         /* in all */
     uint64_t lost_told;
     uint64_t checked_ns;
+    struct rte_eth_xstat_name *statistic_names;
+    struct rte_eth_xstat *statistics;
+    int statistics_count;
     struct port_queue queues[SOURCE_QUEUES_MAX];
 };
 
@@ -86,8 +91,8 @@ static inline void port_note_empty(struct port *port, struct port_queue *queue)
 /* The port's own clock. -errno when it has none. */
 int port_read_clock(const struct port *port, uint64_t *raw);
 
-/* Each of the driver's statistics. */
-void port_statistics(const struct port *port, source_statistic visit, void *context);
+/* Each of the driver's statistics. One thread, which may be another than that of losses. */
+void port_statistics(struct port *port, source_statistic visit, void *context);
 
 /* Takes its rules away: of all ports before the first is closed. */
 void port_let_go(struct port *port);
