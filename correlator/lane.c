@@ -34,8 +34,14 @@ static struct slot *open_slot(struct lane *lane, bool *open, const struct messag
     return slot;
 }
 
+/* A burst stands for itself: where one slot ends in it and the next begins is not known. */
 static void add_data(struct lane *lane, bool *open, const struct message *message, int32_t index, bool alone)
 {
+    bool is_burst = (message->flags & MESSAGE_MERGED) != 0;
+
+    if (is_burst && *open)
+        lane->slots.items[lane->slots.count - 1].whole = false;
+    *open &= !is_burst;
     struct slot *slot = open_slot(lane, open, message);
     struct slot_message *of = array_add(&lane->messages);
 
@@ -49,6 +55,7 @@ static void add_data(struct lane *lane, bool *open, const struct message *messag
         slot->whole = false;
     if ((message->flags & MESSAGE_RETRANSMITTED) != 0)
         slot->retransmitted++;
+    *open &= !is_burst;
     if ((message->flags & MESSAGE_IMMEDIATE) != 0) {
         *open = false;
         if (alone && !says(message->immediate, slot->bytes))

@@ -146,6 +146,31 @@ CREATE TABLE flow (
     retransmitted_bytes  INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE flow_evidence ( -- what happened to a flow on its way, and what its receiver answered (got_: NULL = not known)
+    flow                  INTEGER PRIMARY KEY REFERENCES flow(id),
+    pair                  INTEGER REFERENCES flow(id), -- the other direction at the same port: there the answers travel
+    paired_by             TEXT,    -- acknowledgements, set-up, host
+    source_qpn            INTEGER, -- the sender's own queue pair
+    covered_psns          INTEGER NOT NULL, -- progress: data frames, each PSN once
+    late_unknown_frames   INTEGER NOT NULL, -- first seen below the highest PSN, cause unknown
+    reordered_frames      INTEGER NOT NULL, -- overtaken by others, not lost
+    duplicate_frames      INTEGER NOT NULL, -- doubled on the way
+    timeouts              INTEGER NOT NULL, -- pauses as long as a time-out, after which frames were sent again
+    pauses                INTEGER NOT NULL, -- as long, inside a message, after which it went on
+    source_port_changes   INTEGER NOT NULL, -- of the UDP source port
+    codepoints            INTEGER NOT NULL, -- ECN: bit n set = code point n was seen on data (8: congestion experienced)
+    got_acks              INTEGER,
+    got_naks              INTEGER,
+    got_naks_sequence     INTEGER, -- of these: a packet is missing
+    got_naks_request      INTEGER, -- invalid request
+    got_naks_access       INTEGER, -- remote access error
+    got_naks_operation    INTEGER, -- remote operational error
+    got_rnr_naks          INTEGER,
+    rnr_wait_ns           INTEGER, -- how long these told the sender to wait, together
+    rnr_last_ns           INTEGER, -- and the last one
+    got_cnps              INTEGER
+) STRICT;
+
 CREATE TABLE step (
     id           INTEGER PRIMARY KEY, -- counts from 0
     start_ns     INTEGER NOT NULL,    -- earliest start of a rank

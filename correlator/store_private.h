@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "correlator/naming.h"
 #include "correlator/store.h"
 
 enum store_table {
@@ -24,5 +25,8 @@ void store_put(struct store *store, enum store_table table, const char *format, 
 
 /* The rows of analysis->counted (store_counted.c). */
 void store_counted(struct store *store, const struct analysis *analysis);
+
+/* What happened to each flow, and what its receiver answered (store_evidence.c). */
+void store_evidence_rows(struct store *store, const struct naming *naming);
 
 void store_rows(struct store *store, const struct analysis *analysis);

@@ -357,6 +357,7 @@ void store_rows(struct store *store, const struct analysis *analysis)
         put_queue_pair(store, naming, i);
     for (size_t i = 0; i < naming->flows.count; i++)
         put_flow(store, naming, i);
+    store_evidence_rows(store, naming);
     put_steps(store, &analysis->job);
     put_operations(store, naming, &analysis->job);
     put_rank_operations(store, naming, &analysis->job);

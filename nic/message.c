@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/burst.h"
 #include "nic/history.h"
 
 #define CREDIT_ENTRY_BYTES 64u
@@ -28,24 +29,37 @@ struct message_queue {
     size_t head;
     size_t tail;
     struct record_message *records;
+    struct bursts *bursts;
 };
 
-int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies)
+static size_t size_for(size_t messages_max)
 {
     size_t size = 64;
 
     while (size < messages_max)
         size *= 2;
+    return size;
+}
+
+size_t message_queue_bytes(size_t messages_max)
+{
+    return sizeof(struct message_queue) + size_for(messages_max) * sizeof(struct record_message) + bursts_bytes();
+}
+
+int message_queue_create(struct message_queue **queue, size_t messages_max, uint32_t rate, struct tallies *tallies)
+{
+    size_t size = size_for(messages_max);
     struct message_queue *made = calloc(1, sizeof *made);
+
     if (made == NULL)
         return -ENOMEM;
     made->records = calloc(size, sizeof *made->records);
-    if (made->records == NULL) {
-        free(made);
-        return -ENOMEM;
-    }
     made->mask = size - 1;
     made->tallies = tallies;
+    if (made->records == NULL || bursts_create(&made->bursts, rate, tallies) != 0) {
+        message_queue_destroy(&made);
+        return -ENOMEM;
+    }
     *queue = made;
     return 0;
 }
@@ -54,6 +68,7 @@ void message_queue_destroy(struct message_queue **queue)
 {
     if (*queue == NULL)
         return;
+    bursts_destroy(&(*queue)->bursts);
     free((*queue)->records);
     free(*queue);
     *queue = NULL;
@@ -62,6 +77,27 @@ void message_queue_destroy(struct message_queue **queue)
 void message_queue_set_history(struct message_queue *queue, struct history *history)
 {
     queue->history = history;
+}
+
+static void put(struct message_queue *queue, const struct record_message *record)
+{
+    if (queue->tail - queue->head > queue->mask)
+        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
+    else
+        queue->records[queue->tail++ & queue->mask] = *record;
+}
+
+void message_settle(struct message_queue *queue)
+{
+    struct record_message record;
+
+    while (bursts_take(queue->bursts, &record))
+        put(queue, &record);
+}
+
+uint64_t message_held_from_ns(const struct message_queue *queue)
+{
+    return bursts_held_from_ns(queue->bursts);
 }
 
 bool message_take(struct message_queue *queue, struct record_message *record)
@@ -127,10 +163,10 @@ static void end_message(struct message_queue *queue, struct message *message, ui
     };
     if (queue->history != NULL)
         history_put(queue->history, &record);
-    if (queue->tail - queue->head > queue->mask)
-        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
-    else
-        queue->records[queue->tail++ & queue->mask] = record;
+    struct record_message records[BURST_RECORDS_MAX];
+    unsigned count = bursts_pass(queue->bursts, &record, records);
+    for (unsigned i = 0; i < count; i++)
+        put(queue, &records[i]);
 }
 
 static void begin_message(struct message *message, const struct frame *frame, uint64_t at_ns)

@@ -65,6 +65,13 @@ static bool judge_late(struct recovery *recovery, const struct recovery_frame *f
     return true;
 }
 
+/* Those that were on their way when the NAK was sent come again too. */
+static void widen(struct recovery *recovery, const struct recovery_frame *frame)
+{
+    if (holds(&recovery->asked, frame->psn))
+        recovery->asked.to = frame->highest;
+}
+
 bool recovery_judge(struct recovery *recovery, const struct recovery_frame *frame)
 {
     bool paused = is_paused(frame);
@@ -77,6 +84,7 @@ bool recovery_judge(struct recovery *recovery, const struct recovery_frame *fram
         recovery->timeouts++;
         recovery_ask(recovery, frame->psn, frame->highest, true);
     }
+    widen(recovery, frame);
     return frame->place == SEQUENCE_LATE ? judge_late(recovery, frame) : judge_repeated(recovery, frame);
 }
 

@@ -191,7 +191,7 @@ struct record_message { /* header.source: the flow */
     uint32_t duration_ns; /* last frame minus first frame, saturates */
     uint32_t payload_bytes;
     uint32_t frames;
-    uint32_t immediate; /* as on the wire, read big-endian */
+    uint32_t immediate; /* as on the wire, read big-endian; of a burst: how many messages it holds */
     uint32_t place;     /* low 32 bits of RETH's virtual address: the slot of the buffer */
     uint8_t role;
     uint8_t opcode; /* BTH opcode of the last frame */

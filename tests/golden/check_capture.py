@@ -5,6 +5,7 @@ times; and every window, where the capture file holds the answer to a request fo
 qpscope-nic was ready, or after it ended, must not be in the files. The two clocks (tcpdump: CLOCK_REALTIME, qpscope-nic:
 CLOCK_MONOTONIC) must differ by the same time in every message."""
 import collections
+import ipaddress
 import json
 import subprocess
 import sys
@@ -16,7 +17,9 @@ ROLES = {1: "data", 2: "credit", 3: "size", 4: "flush", 5: "other"}
 STAMP_NS = 1000  # qpscope-nic gets the kernel's stamp from DPDK in microseconds
 FLAGS = {1: "immediate", 2: "incomplete", 4: "retransmitted", 8: "merged", 16: "placed"}
 TOTALS = ("data_frames", "wire_bytes", "payload_bytes", "messages", "acks", "naks", "rnr_naks", "cnps", "marked_frames",
-          "repeated_frames", "late_frames", "retransmitted_frames", "retransmitted_bytes")
+          "repeated_frames", "late_frames", "retransmitted_frames", "retransmitted_bytes", "covered_psns",
+          "late_unknown_frames", "reordered_frames", "duplicate_frames", "timeouts", "source_port_changes", "codepoints")
+TX = 1
 
 
 def read_rows(program, path):
@@ -65,9 +68,15 @@ def compare_messages(key, ours, theirs, offsets):
                 yield f"{key}: a message's {name} is {mine[name]}, independent.py says {other[name]}: {mine} {other}"
 
 
+def address_of(port, flows):
+    """The port's own address: where the flows that it calls its own begin."""
+    own = (flow["source"] for flow in flows.values() if (flow["port"], flow["vantage"]) == (port, TX))
+    return next(map(ipaddress.ip_address, own), None)
+
+
 def compare_port(port, path, rows, offsets):
     flows, totals, messages, losses, _ = rows
-    theirs, _, ended = independent.analyse(path, resolution_ns=STAMP_NS)
+    theirs, _, ended = independent.analyse(path, resolution_ns=STAMP_NS, address=address_of(port, flows))
     by_key = collections.defaultdict(list)
     for key, message in ended:
         by_key[key].append(message)
@@ -83,7 +92,7 @@ def compare_port(port, path, rows, offsets):
 
 def compare_windows(port, path, rows, shift_ns):
     flows, windows = rows[0], rows[4]
-    theirs = independent.analyse(path, resolution_ns=STAMP_NS, shift_ns=shift_ns)[1]
+    theirs = independent.analyse(path, resolution_ns=STAMP_NS, shift_ns=shift_ns, address=address_of(port, flows))[1]
     theirs = {(tuple(independent.text_key(key).values()), index): window for (key, index), window in theirs.items()}
     ours = {(key_of(flow), row["index"]): row for number, flow in flows.items() if flow["port"] == port
             for row in windows[number]}

@@ -85,6 +85,8 @@ class Stream:
         elif paused:
             self.count["timeouts"] += 1
             self.ask(frame.psn)
+        if place != "next" and number in self.asked:  # what was on its way when the NAK was sent comes again too
+            self.asked = range(self.asked.start, self.highest + 1)
         if place == "repeated":
             explained = number in self.asked or number in self.likely
             resent = explained or pause >= 10**6 or number != self.highest or at_sender or not answered

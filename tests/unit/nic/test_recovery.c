@@ -165,6 +165,20 @@ static void test_an_original_that_comes_after_its_nak(void **state)
     assert_int_equal(recovery.reordered_frames, 1);
 }
 
+/* The NAK was for 5 when 7 was the highest; 8 and 9 were on their way: all are sent again. */
+static void test_what_was_on_its_way(void **state)
+{
+    struct recovery recovery = {0};
+
+    (void)state;
+    recovery_ask(&recovery, 5, 7, true);
+    for (uint32_t psn = 5; psn <= 9; psn++) {
+        struct recovery_frame frame = make_frame(psn, 9, psn == 5 ? SEQUENCE_LATE : SEQUENCE_REPEATED);
+        assert_true(recovery_judge(&recovery, &frame));
+    }
+    assert_int_equal(recovery.duplicate_frames, 0);
+}
+
 /* A message of one frame is sent again after a pause that is usual for its flow: no duplicate. */
 static void test_again_after_a_usual_pause(void **state)
 {
@@ -193,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_a_repeat_explains_no_late_frame),
         cmocka_unit_test(test_an_original_that_comes_after_its_nak),
         cmocka_unit_test(test_again_after_a_usual_pause),
+        cmocka_unit_test(test_what_was_on_its_way),
     };
     return cmocka_run_group_tests_name("nic_recovery", tests, NULL, NULL);
 }

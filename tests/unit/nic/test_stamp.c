@@ -259,6 +259,25 @@ static void test_stamps_of_another_clock_than_the_ports(void **state)
     assert_int_equal(stamp.kind, STAMP_REALTIME_NS);
 }
 
+/* 30 ms pass between reading the clock and taking the frames: their stamps are right all the same, the very first too.
+ */
+static void test_a_reader_that_is_held_up(void **state)
+{
+    struct world world = {.has_clock = false};
+    struct stamp stamp;
+
+    (void)state;
+    begin(&stamp, &world);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t before_ns = world.now_ns;
+        world.now_ns += 30000000;
+        uint64_t sent_ns = world.now_ns - 5000;
+        assert_int_equal(stamp_time(&stamp, REAL_NS + (sent_ns - MONO_NS), before_ns), sent_ns);
+    }
+    assert_int_equal(stamp.kind, STAMP_REALTIME_NS);
+    assert_int_equal(stamp.refused, 0);
+}
+
 static void test_a_wild_stamp_is_not_believed(void **state)
 {
     struct world world = {.has_clock = true, .bits = 64, .ticks_a_ns = 1.0, .raw_start = 1000};
@@ -311,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_system_clocks),
         cmocka_unit_test(test_unknown_clock),
         cmocka_unit_test(test_stamps_of_another_clock_than_the_ports),
+        cmocka_unit_test(test_a_reader_that_is_held_up),
         cmocka_unit_test(test_a_wild_stamp_is_not_believed),
         cmocka_unit_test(test_kept_from_the_processor),
         cmocka_unit_test(test_missing),
