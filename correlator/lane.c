@@ -63,18 +63,47 @@ static void add_data(struct lane *lane, bool *open, const struct message *messag
     }
 }
 
+struct timed {
+    uint64_t first_ns;
+    int32_t message;
+};
+typedef ARRAY(struct timed) timed_list;
+
+static int by_first(const void *a, const void *b)
+{
+    const struct timed *left = a;
+    const struct timed *right = b;
+
+    if (left->first_ns != right->first_ns)
+        return left->first_ns < right->first_ns ? -1 : 1;
+    return (left->message > right->message) - (left->message < right->message);
+}
+
+/* Data in the order in which it was begun: what was lost and sent again ends after what was sent behind it. */
+static void sort_data(timed_list *list, const struct naming *naming, const struct flow *flow)
+{
+    for (size_t i = 0; i < flow->messages.count; i++) {
+        int32_t index = flow->messages.items[i];
+        const struct message *message = &naming->messages.items[index];
+        if (message->role == ROLE_DATA)
+            *(struct timed *)array_add(list) = (struct timed){message->first_ns, index};
+    }
+    array_sort(list, by_first);
+}
+
 static void add_slots(struct lane *lane, const struct naming *naming, int32_t flow, bool alone)
 {
+    timed_list data = {0};
     bool open = false;
 
     if (flow < 0)
         return;
-    for (size_t i = 0; i < naming->flows.items[flow].messages.count; i++) {
-        int32_t index = naming->flows.items[flow].messages.items[i];
-        const struct message *message = &naming->messages.items[index];
-        if (message->role == ROLE_DATA)
-            add_data(lane, &open, message, index, alone);
+    sort_data(&data, naming, &naming->flows.items[flow]);
+    for (size_t i = 0; i < data.count; i++) {
+        int32_t index = data.items[i].message;
+        add_data(lane, &open, &naming->messages.items[index], index, alone);
     }
+    array_fini(&data);
     if (open)
         lane->slots.items[lane->slots.count - 1].whole = false;
 }

@@ -81,7 +81,7 @@ struct flow {
     bool is_contested; /* several networks have flows like this one: whose it is is not known */
     uint64_t first_ns;
     uint64_t last_ns;
-    ARRAY(int32_t) messages; /* as the NIC side ordered them: by PSN, which after a loss is not the order of time */
+    ARRAY(int32_t) messages; /* as they ended, which after a loss is not the order in which they began */
 };
 
 struct message {
