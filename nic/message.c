@@ -2,9 +2,9 @@
 /*
  * Putting frames together to messages by PSN. Roles follow NCCL's protocol over verbs: data is an RDMA write, ended by
  * a write with immediate that has the rest of the bytes or none; a credit is a write of whole 64-byte entries without
- * immediate; a size record is a write with immediate whose few 4-byte sizes are not what the immediate says; a flush
- * reads one byte over a queue pair connected to itself.
- * Invariant: the PSN ranges of a track's open messages do not overlap.
+ * immediate into a small ring of such entries, in a direction that carries no data; a size record is a write with
+ * immediate whose few 4-byte sizes are not what the immediate says; a flush reads one byte over a queue pair connected
+ * to itself. Invariant: the PSN ranges of a track's open messages do not overlap.
  */
 #include "nic/message.h"
 
@@ -17,6 +17,7 @@
 
 #define CREDIT_ENTRY_BYTES 64u
 #define CREDIT_BYTES_MAX   512u
+#define RING_BYTES_MAX     (256u * 1024u) /* twice the largest: 256 requests of 8 entries */
 #define SIZE_ENTRY_BYTES   4u
 #define SIZE_BYTES_MIN     8u
 #define SIZE_BYTES_MAX     32u
@@ -121,15 +122,44 @@ static bool is_credit(const struct message *message)
            message->payload_bytes % CREDIT_ENTRY_BYTES == 0;
 }
 
-static enum message_role role_of(const struct message *message, bool is_loop)
+/* Whether a place is one of the ring that the credits before were written into, which is far smaller than a buffer. */
+static bool is_in_ring(const struct message_past *past, uint32_t place)
+{
+    return !past->has_credit || place - past->credit_from < RING_BYTES_MAX || past->credit_to - place < RING_BYTES_MAX;
+}
+
+static void note_credit(struct message_past *past, uint32_t place)
+{
+    if (!past->has_credit)
+        past->credit_from = past->credit_to = place;
+    past->has_credit = true;
+    if (place - past->credit_from >= RING_BYTES_MAX)
+        past->credit_from = place;
+    if (past->credit_to - place >= RING_BYTES_MAX)
+        past->credit_to = place;
+}
+
+static enum message_role role_of_write(struct message_past *past, const struct message *message)
+{
+    if ((message->flags & MESSAGE_IMMEDIATE) != 0 && is_size_record(message))
+        return ROLE_SIZE;
+    if ((message->flags & MESSAGE_IMMEDIATE) != 0) {
+        past->has_data = true;
+        return ROLE_DATA;
+    }
+    if ((message->flags & MESSAGE_INCOMPLETE) == 0 && is_credit(message) && !past->has_data &&
+        is_in_ring(past, message->place)) {
+        note_credit(past, message->place);
+        return ROLE_CREDIT;
+    }
+    return message->payload_bytes == 0 ? ROLE_OTHER : ROLE_DATA;
+}
+
+static enum message_role role_of(struct message_past *past, const struct message *message, bool is_loop)
 {
     switch (message->kind) {
     case OPCODE_WRITE:
-        if ((message->flags & MESSAGE_IMMEDIATE) != 0)
-            return is_size_record(message) ? ROLE_SIZE : ROLE_DATA;
-        if ((message->flags & MESSAGE_INCOMPLETE) == 0 && is_credit(message))
-            return ROLE_CREDIT;
-        return message->payload_bytes == 0 ? ROLE_OTHER : ROLE_DATA;
+        return role_of_write(past, message);
     case OPCODE_READ_REQUEST:
         return is_loop && message->dma_bytes == 1 ? ROLE_FLUSH : ROLE_OTHER;
     case OPCODE_READ_RESPONSE:
@@ -139,7 +169,8 @@ static enum message_role role_of(const struct message *message, bool is_loop)
     }
 }
 
-static void end_message(struct message_queue *queue, struct message *message, uint32_t flow, bool is_loop)
+static void end_message(struct message_queue *queue, struct message_track *track, struct message *message,
+                        uint32_t flow, bool is_loop)
 {
     uint64_t duration_ns = message->last_ns - message->first_ns;
     uint32_t span = (message->last_psn - message->first_psn + 1) & FRAME_PSN_MASK;
@@ -157,7 +188,7 @@ static void end_message(struct message_queue *queue, struct message *message, ui
         .frames = message->frames,
         .immediate = message->immediate,
         .place = message->place,
-        .role = (uint8_t)role_of(message, is_loop),
+        .role = (uint8_t)role_of(&track->past, message, is_loop),
         .opcode = message->opcode_number,
         .flags = message->flags,
     };
@@ -271,7 +302,7 @@ static struct message *make_room(struct message_queue *queue, struct message_tra
         if (sequence_distance(message->first_psn, oldest->first_psn) < 0)
             oldest = message;
     }
-    end_message(queue, oldest, flow, is_loop);
+    end_message(queue, track, oldest, flow, is_loop);
     return oldest;
 }
 
@@ -291,14 +322,14 @@ static void note_repeated(struct message_track *track, uint32_t psn)
     }
 }
 
-static void note_only(struct message_queue *queue, uint32_t flow, const struct frame *frame, uint64_t at_ns,
-                      bool is_loop)
+static void note_only(struct message_queue *queue, struct message_track *track, uint32_t flow,
+                      const struct frame *frame, uint64_t at_ns, bool is_loop)
 {
     struct message only;
 
     begin_message(&only, frame, at_ns);
     add_frame(&only, frame, at_ns);
-    end_message(queue, &only, flow, is_loop);
+    end_message(queue, track, &only, flow, is_loop);
 }
 
 static void note_part(struct message_queue *queue, struct message_track *track, uint32_t flow,
@@ -313,7 +344,7 @@ static void note_part(struct message_queue *queue, struct message_track *track, 
     track->newest = (uint64_t)(message - track->open);
     add_frame(message, frame, at_ns);
     if (is_whole(message, sequence))
-        end_message(queue, message, flow, is_loop);
+        end_message(queue, track, message, flow, is_loop);
 }
 
 unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,
@@ -326,7 +357,7 @@ unsigned message_note_other(struct message_queue *queue, struct message_track *t
     if (place == SEQUENCE_REPEATED || place == SEQUENCE_FAR)
         note_repeated(track, frame->psn);
     else if (frame->opcode->position == OPCODE_ONLY)
-        note_only(queue, flow, frame, at_ns, is_loop);
+        note_only(queue, track, flow, frame, at_ns, is_loop);
     else
         note_part(queue, track, flow, frame, at_ns, sequence, is_loop);
     return (unsigned)(counter_read(queue->tallies->values, TALLY_MESSAGES) - before);
@@ -342,7 +373,7 @@ unsigned message_abandon(struct message_queue *queue, struct message_track *trac
         bool is_stale = stale_ns == UINT64_MAX || (message->has_last && message->last_ns < stale_ns);
         if (!message->open || !is_stale)
             continue;
-        end_message(queue, message, flow, is_loop);
+        end_message(queue, track, message, flow, is_loop);
         ended++;
     }
     return ended;

@@ -37,10 +37,19 @@ struct message {
     bool has_last;
 };
 
+/* What one direction has carried so far: data and credits do not share one. */
+struct message_past {
+    bool has_data; /* a write with immediate that is data */
+    bool has_credit;
+    uint32_t credit_from; /* credits lie between these places */
+    uint32_t credit_to;
+};
+
 /* The open messages of one direction's requests or responses; embedded, zero is empty. */
 struct message_track {
     uint64_t newest; /* the one that took the last frame */
     struct message open[MESSAGE_OPEN_MAX];
+    struct message_past past;
 };
 
 struct message_queue;

@@ -156,14 +156,29 @@ def find_pairs(frames):
     return pairs, possible
 
 
-def role(key, kind, whole, frames, payload, immediate, length):
+class Past:
+    """What a direction has carried: data and credits do not share one, and credits go into one small ring of memory."""
+
+    def __init__(self):
+        self.data, self.ring = False, set()
+
+    def is_credit(self, place):
+        ring = self.ring | {place}
+        if self.data or max(ring) - min(ring) >= 256 * 1024:
+            return False
+        self.ring = {min(ring), max(ring)}
+        return True
+
+
+def role(key, kind, whole, frames, payload, immediate, length, place, past):
     loop = key[0] == key[1]
     if kind in WRITES:
         if immediate is not None:
             swapped = int.from_bytes(immediate.to_bytes(4, "big"), "little")
             sizes = 8 <= payload <= 32 and payload % 4 == 0 and payload not in (immediate, swapped)
+            past.data |= not sizes
             return "size" if sizes else "data"
-        if whole and frames == 1 and 0 < payload <= 512 and payload % 64 == 0:
+        if whole and frames == 1 and 0 < payload <= 512 and payload % 64 == 0 and past.is_credit(place):
             return "credit"
         return "data" if payload else "other"
     if (kind == 0x0C and loop and length == 1) or (kind in RESPONSES and loop and payload == 1):
@@ -171,7 +186,7 @@ def role(key, kind, whole, frames, payload, immediate, length):
     return "other"
 
 
-def message(key, part, repeats):
+def message(key, part, repeats, past):
     """One message from its frames in the order of their numbers."""
     frames = [frame for _, frame in part]
     begins, ends = frames[0].opcode not in MIDDLE | LAST, frames[-1].opcode not in FIRST | MIDDLE
@@ -188,24 +203,25 @@ def message(key, part, repeats):
     return {
         "first_ns": min(times), "duration_ns": max(times) - min(times), "frames": len(frames), "payload_bytes": payload,
         "opcode": frames[-1].number, "immediate": immediate or 0, "place": (address or 0) & 0xFFFFFFFF,
-        "role": role(key, frames[0].opcode, whole, len(frames), payload, immediate, frames[0].length),
+        "role": role(key, frames[0].opcode, whole, len(frames), payload, immediate, frames[0].length,
+                     (address or 0) & 0xFFFFFFFF, past),
         "flags": [name for name, is_set in flags if is_set],
     }
 
 
 def messages(key, stream):
-    part = []
+    part, past = [], Past()
     for number, frame in sorted(stream.new, key=lambda entry: entry[0]):
         alone = frame.opcode not in FIRST | MIDDLE | LAST
         if part and (alone or frame.opcode in FIRST):
-            yield message(key, part, stream.repeats)
+            yield message(key, part, stream.repeats, past)
             part = []
         part.append((number, frame))
         if alone or frame.opcode in LAST:
-            yield message(key, part, stream.repeats)
+            yield message(key, part, stream.repeats, past)
             part = []
     if part:
-        yield message(key, part, stream.repeats)
+        yield message(key, part, stream.repeats, past)
 
 
 RNR_WAITS_MS = (655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92, 2.56, 3.84,

@@ -328,6 +328,42 @@ static void test_a_beginning_that_was_never_seen(void **state)
     assert_int_equal(message.flags, MESSAGE_INCOMPLETE);
 }
 
+static struct record_message pass_write(struct fixture *fixture, uint8_t opcode, uint32_t payload_bytes, uint64_t place)
+{
+    struct frame frame = make(opcode, (uint32_t)fixture->at_ns, payload_bytes);
+
+    frame.flags = FRAME_PLACED | (opcode == 0x0b ? FRAME_IMMEDIATE : 0);
+    frame.place = place;
+    frame.dma_bytes = payload_bytes;
+    frame.immediate = payload_bytes;
+    message_note(fixture->queue, &fixture->track, 9, &frame, fixture->at_ns++, &fixture->sequence, SEQUENCE_NEXT);
+    return take(fixture);
+}
+
+/* Credits go round a ring of 64-byte entries, here one that lies across a border of 4 GiB; what lies elsewhere is none.
+ */
+static void test_credits_lie_in_a_ring(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint64_t round = 0; round < 2; round++)
+        for (uint64_t i = 0; i < 256; i++)
+            assert_int_equal(pass_write(fixture, 0x0a, 64, 0x7ffff0000 + i * 512).role, ROLE_CREDIT);
+    assert_int_equal(pass_write(fixture, 0x0a, 512, 0x7ffff0000 + 255 * 512).role, ROLE_CREDIT);
+    assert_int_equal(pass_write(fixture, 0x0a, 64, 0x7ffff0000 + (1 << 20)).role, ROLE_DATA);
+    assert_int_equal(pass_write(fixture, 0x0a, 64, 0x7ffff0000 - (1 << 20)).role, ROLE_DATA);
+}
+
+/* A direction that carries data gives no credits: small parts of messages look like some. */
+static void test_no_credits_beside_data(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_int_equal(pass_write(fixture, 0x0b, 4096, 0x10000).role, ROLE_DATA);
+    assert_int_equal(pass_write(fixture, 0x0a, 64, 0x20000).role, ROLE_DATA);
+    assert_int_equal(pass_write(fixture, 0x0a, 128, 0x30000).role, ROLE_DATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +377,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_roles, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_full_queue_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_credits_lie_in_a_ring, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_credits_beside_data, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_first_frame_last, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken_between_messages, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_beginning_comes_late, setup, teardown),
