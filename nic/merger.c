@@ -17,6 +17,7 @@
 struct waiting {
     struct record_message message; /* header.source 0: none */
     uint64_t since_ns;
+    uint32_t messages;
 };
 
 struct merger {
@@ -89,18 +90,20 @@ static bool can_merge(const struct record_message *message, const struct record_
            next->payload_bytes <= UINT32_MAX - message->payload_bytes && next->frames <= UINT32_MAX - message->frames;
 }
 
-static void merge(struct record_message *message, const struct record_message *next)
+static void merge(struct waiting *waiting, const struct record_message *next)
 {
+    struct record_message *message = &waiting->message;
     uint64_t end_ns = message->first_ns + message->duration_ns, next_end_ns = next->first_ns + next->duration_ns;
 
     message->duration_ns = (uint32_t)((next_end_ns > end_ns ? next_end_ns : end_ns) - message->first_ns);
     message->payload_bytes += next->payload_bytes;
     message->frames += next->frames;
-    message->immediate = next->immediate;
+    message->immediate = ++waiting->messages;
     message->place = next->place;
     message->opcode = next->opcode;
-    message->flags &= (uint16_t) ~(MESSAGE_IMMEDIATE | MESSAGE_PLACED);
+    message->flags &= (uint16_t)~MESSAGE_PLACED;
     message->flags |= next->flags | MESSAGE_MERGED;
+    message->flags &= (uint16_t)~MESSAGE_IMMEDIATE;
 }
 
 void merger_add(struct merger *merger, const struct record_message *message, uint64_t now_ns, merger_send send,
@@ -117,7 +120,7 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
     fill(merger, now_ns);
     if (waiting->message.header.source != 0 && can_merge(&waiting->message, message)) {
         tally_add(merger->tallies, TALLY_MESSAGES_MERGED, 1);
-        merge(&waiting->message, message);
+        merge(waiting, message);
         return;
     }
     if (waiting->message.header.source == 0 && merger->bytes >= MESSAGE && merger->count == 0) {
@@ -131,7 +134,7 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
         send_slot(merger, waiting, send, context);
     else
         merger->queue[(merger->first + merger->count++) % merger->slots_count] = slot;
-    *waiting = (struct waiting){.message = copy, .since_ns = since_ns};
+    *waiting = (struct waiting){.message = copy, .since_ns = since_ns, .messages = 1};
 }
 
 void merger_go_on(struct merger *merger, uint64_t now_ns, bool all, merger_send send, void *context)

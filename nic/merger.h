@@ -2,8 +2,8 @@
 /*
  * Keeps the volume of messages on their way out below a set rate: above it, consecutive messages of one flow and role
  * become one record, a burst, which says so (MESSAGE_MERGED): its frames and payload are those of all, its time goes
- * from the first one's first frame to the last one's last, its place and immediate are the last one's. On the measuring
- * thread; nothing allocates after create.
+ * from the first one's first frame to the last one's last, its immediate is how many they are, its place the last
+ * one's. On the measuring thread; nothing allocates after create.
  */
 #pragma once
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/burst.h"
 #include "nic/history.h"
 
 #define CREDIT_ENTRY_BYTES 64u
@@ -30,7 +29,6 @@ struct message_queue {
     size_t head;
     size_t tail;
     struct record_message *records;
-    struct bursts *bursts;
 };
 
 static size_t size_for(size_t messages_max)
@@ -44,10 +42,10 @@ static size_t size_for(size_t messages_max)
 
 size_t message_queue_bytes(size_t messages_max)
 {
-    return sizeof(struct message_queue) + size_for(messages_max) * sizeof(struct record_message) + bursts_bytes();
+    return sizeof(struct message_queue) + size_for(messages_max) * sizeof(struct record_message);
 }
 
-int message_queue_create(struct message_queue **queue, size_t messages_max, uint32_t rate, struct tallies *tallies)
+int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies)
 {
     size_t size = size_for(messages_max);
     struct message_queue *made = calloc(1, sizeof *made);
@@ -57,7 +55,7 @@ int message_queue_create(struct message_queue **queue, size_t messages_max, uint
     made->records = calloc(size, sizeof *made->records);
     made->mask = size - 1;
     made->tallies = tallies;
-    if (made->records == NULL || bursts_create(&made->bursts, rate, tallies) != 0) {
+    if (made->records == NULL) {
         message_queue_destroy(&made);
         return -ENOMEM;
     }
@@ -69,7 +67,6 @@ void message_queue_destroy(struct message_queue **queue)
 {
     if (*queue == NULL)
         return;
-    bursts_destroy(&(*queue)->bursts);
     free((*queue)->records);
     free(*queue);
     *queue = NULL;
@@ -78,27 +75,6 @@ void message_queue_destroy(struct message_queue **queue)
 void message_queue_set_history(struct message_queue *queue, struct history *history)
 {
     queue->history = history;
-}
-
-static void put(struct message_queue *queue, const struct record_message *record)
-{
-    if (queue->tail - queue->head > queue->mask)
-        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
-    else
-        queue->records[queue->tail++ & queue->mask] = *record;
-}
-
-void message_settle(struct message_queue *queue)
-{
-    struct record_message record;
-
-    while (bursts_take(queue->bursts, &record))
-        put(queue, &record);
-}
-
-uint64_t message_held_from_ns(const struct message_queue *queue)
-{
-    return bursts_held_from_ns(queue->bursts);
 }
 
 bool message_take(struct message_queue *queue, struct record_message *record)
@@ -194,10 +170,10 @@ static void end_message(struct message_queue *queue, struct message_track *track
     };
     if (queue->history != NULL)
         history_put(queue->history, &record);
-    struct record_message records[BURST_RECORDS_MAX];
-    unsigned count = bursts_pass(queue->bursts, &record, records);
-    for (unsigned i = 0; i < count; i++)
-        put(queue, &records[i]);
+    if (queue->tail - queue->head > queue->mask)
+        tally_add(queue->tallies, TALLY_MESSAGES_DROPPED, 1);
+    else
+        queue->records[queue->tail++ & queue->mask] = record;
 }
 
 static void begin_message(struct message *message, const struct frame *frame, uint64_t at_ns)

@@ -54,8 +54,7 @@ struct message_track {
 
 struct message_queue;
 
-/* Room for `messages_max` that wait; above `rate` of them a second (0 = no limit) they are merged to bursts. */
-int message_queue_create(struct message_queue **queue, size_t messages_max, uint32_t rate, struct tallies *tallies);
+int message_queue_create(struct message_queue **queue, size_t messages_max, struct tallies *tallies);
 /* From now on messages that end are kept there too. */
 struct history;
 void message_queue_set_history(struct message_queue *queue, struct history *history);
@@ -63,12 +62,6 @@ void message_queue_destroy(struct message_queue **queue);
 
 /* Bytes that a queue takes. */
 size_t message_queue_bytes(size_t messages_max);
-
-/* Lets bursts that are held back go. */
-void message_settle(struct message_queue *queue);
-
-/* When the first message that is held back began; UINT64_MAX: none is. */
-uint64_t message_held_from_ns(const struct message_queue *queue);
 
 /* What message_note does with all but most. */
 unsigned message_note_other(struct message_queue *queue, struct message_track *track, uint32_t flow,

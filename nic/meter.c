@@ -32,7 +32,7 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
     if (error == 0)
         error = flow_table_create(&meter->flows, options->flows_max);
     if (error == 0)
-        error = message_queue_create(&meter->messages, options->messages_max, options->message_rate, tallies);
+        error = message_queue_create(&meter->messages, options->messages_max, tallies);
     if (error == 0)
         error = tiers_create(&meter->tiers, options->window_ns, left_bytes, tallies);
     if (error == 0) {
@@ -427,20 +427,10 @@ uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count,
             flow->total.messages +=
                 message_abandon(meter->messages, &flow->streams[i].messages, number, is_loop(flow), stale_ns);
     }
-    if (number <= flow_count(meter->flows))
-        return number;
-    message_settle(meter->messages);
-    return 0;
+    return number <= flow_count(meter->flows) ? number : 0;
 }
 
 void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns)
 {
     meter_settle_some(meter, 1, UINT32_MAX, now_ns, stale_ns);
-}
-
-uint64_t meter_covered_ns(const struct meter *meter, uint64_t frames_ns)
-{
-    uint64_t held_from_ns = message_held_from_ns(meter->messages);
-
-    return held_from_ns < frames_ns ? held_from_ns : frames_ns;
 }

@@ -14,7 +14,6 @@ struct meter_options {
     uint32_t window_ns;
     uint32_t flows_max;
     uint32_t messages_max; /* that wait to be taken */
-    uint32_t message_rate; /* messages a second that are told one by one; 0 = all */
     size_t memory_bytes;   /* for all of it */
     bool verify_icrc;
 };
@@ -60,6 +59,3 @@ void meter_settle(struct meter *meter, uint64_t now_ns, uint64_t stale_ns);
 /* The same in pieces between bursts: `count` flows from number `number` on; returns the next one, 0 when all are done.
  */
 uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count, uint64_t now_ns, uint64_t stale_ns);
-
-/* Up to when everything has been given out, when frames have been read up to `frames_ns`. */
-uint64_t meter_covered_ns(const struct meter *meter, uint64_t frames_ns);

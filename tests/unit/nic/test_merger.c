@@ -125,6 +125,7 @@ static void test_a_burst(void **state)
     assert_true(burst->first_ns == 1000 * MS + 3000);
     assert_int_equal(burst->duration_ns, 4500);
     assert_int_equal(burst->frames, 10);
+    assert_int_equal(burst->immediate, 5);
     assert_int_equal(burst->flags, MESSAGE_MERGED | MESSAGE_PLACED);
     assert_int_equal(burst->place, 1000 * MS + 7000);
     assert_int_equal(fixture->sent[before + 2].role, ROLE_SIZE);

@@ -24,7 +24,7 @@ static int setup(void **state)
     struct fixture *fixture = calloc(1, sizeof *fixture);
 
     *state = fixture;
-    return fixture == NULL ? -1 : message_queue_create(&fixture->queue, 64, 0, &fixture->tallies);
+    return fixture == NULL ? -1 : message_queue_create(&fixture->queue, 64, &fixture->tallies);
 }
 
 static int teardown(void **state)
