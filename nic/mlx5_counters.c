@@ -214,13 +214,13 @@ static struct slot *slot_at(const struct mlx5_counters *counters, uint32_t numbe
     return &(*bulk)->slots[number % counters->slots_a_bulk];
 }
 
-static uint32_t find_free(const struct mlx5_counters *counters)
+static uint32_t find_slot(const struct mlx5_counters *counters, enum slot_state state)
 {
     uint32_t count = counters->bulks_count * counters->slots_a_bulk;
     struct bulk *bulk;
 
     for (uint32_t number = 0; number < count; number++)
-        if (slot_at(counters, number, &bulk)->state == SLOT_FREE)
+        if (slot_at(counters, number, &bulk)->state == state)
             return number;
     return NO_SLOT;
 }
@@ -266,13 +266,15 @@ static int refuse(struct mlx5_counters *counters, uint32_t qpn, const char *what
 int mlx5_counters_add(struct mlx5_counters *counters, unsigned place, uint32_t qpn)
 {
     struct bulk *bulk;
-    uint32_t number = find_free(counters);
+    uint32_t number = find_slot(counters, SLOT_FREE);
     int error = 0;
 
     if (number == NO_SLOT && !counters->is_full) {
         error = make_bulk(counters);
-        number = find_free(counters);
+        number = find_slot(counters, SLOT_FREE);
     }
+    if (number == NO_SLOT && find_slot(counters, SLOT_RESTING) != NO_SLOT)
+        return -EAGAIN;
     if (number == NO_SLOT) {
         counters->is_full = true;
         return refuse(counters, qpn, "counters", error == 0 ? -ENOSPC : error);

@@ -16,7 +16,10 @@ int mlx5_counters_open(struct mlx5_counters **counters, struct mlx5_device *devi
 /* Removes every rule and counter; the device stays open. */
 void mlx5_counters_close(struct mlx5_counters **counters);
 
-/* Begins to count a queue pair. -ENOSPC when the device gives no more counters or rules (logged once), -errno. */
+/*
+ * Begins to count a queue pair. -EAGAIN when a counter is free after the next reading, -ENOSPC when the device gives no
+ * more counters or rules (logged once), -errno.
+ */
 int mlx5_counters_add(struct mlx5_counters *counters, unsigned place, uint32_t qpn);
 void mlx5_counters_remove(struct mlx5_counters *counters, unsigned place);
 bool mlx5_counters_has(const struct mlx5_counters *counters, unsigned place);

@@ -23,8 +23,11 @@ struct mlx5_abilities {
     unsigned bulk_log_max;        /* the largest bulk worth trying, as a power of two */
 };
 
-/* -errno after logging. `name` is the RDMA device. */
-int mlx5_device_open(struct mlx5_device **device, const char *name);
+/*
+ * -errno after logging. `name` is the RDMA device; its ports beyond the first are those of other functions where it
+ * owns the e-switch: there the RDMA transport domains are tried first.
+ */
+int mlx5_device_open(struct mlx5_device **device, const char *name, unsigned port);
 int mlx5_device_open_print(struct mlx5_device **device, const char *name, FILE *to);
 void mlx5_device_close(struct mlx5_device **device);
 

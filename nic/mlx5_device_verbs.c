@@ -30,6 +30,7 @@ struct verbs_device {
     struct ibv_mr *memories[MEMORIES_MAX];
     unsigned memories_count;
     char name[64];
+    unsigned port;
 };
 
 static void close_verbs(struct mlx5_device *device)
@@ -64,6 +65,27 @@ static struct mlx5dv_flow_match_parameters *match_parameters(const uint8_t *byte
     return made;
 }
 
+/* Another function's traffic, as seen by who owns the e-switch. */
+static bool set_transport(const struct verbs_device *self, struct mlx5dv_flow_matcher_attr *attributes)
+{
+#ifdef HAVE_RDMA_TRANSPORT
+    attributes->ft_type = attributes->ft_type == MLX5DV_FLOW_TABLE_TYPE_RDMA_TX
+                              ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX
+                              : MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX;
+    attributes->comp_mask |= MLX5DV_FLOW_MATCHER_MASK_IB_PORT;
+    attributes->ib_port = self->port;
+    return self->port > 1;
+#else
+    (void)attributes;
+    if (self->port > 1)
+        log_info("%s/%u: built with an rdma-core older than 60: no RDMA transport domains; if the port is another "
+                 "function's, "
+                 "its queue pairs are not counted",
+                 self->name, self->port);
+    return false;
+#endif
+}
+
 static struct mlx5dv_flow_matcher *make_matcher(struct verbs_device *self, enum mlx5_direction direction)
 {
     uint8_t mask[MLX5_MATCH_BYTES];
@@ -72,14 +94,20 @@ static struct mlx5dv_flow_matcher *make_matcher(struct verbs_device *self, enum 
     struct mlx5dv_flow_match_parameters *parameters = match_parameters(mask);
     if (parameters == NULL)
         return NULL;
-    struct mlx5dv_flow_matcher_attr attributes = {
+    const struct mlx5dv_flow_matcher_attr own = {
         .type = IBV_FLOW_ATTR_NORMAL,
         .match_criteria_enable = MLX5_MATCH_MISCELLANEOUS,
         .match_mask = parameters,
         .comp_mask = MLX5DV_FLOW_MATCHER_MASK_FT_TYPE,
         .ft_type = direction == MLX5_SENT ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TX : MLX5DV_FLOW_TABLE_TYPE_RDMA_RX,
     };
-    struct mlx5dv_flow_matcher *matcher = mlx5dv_create_flow_matcher(self->context, &attributes);
+    struct mlx5dv_flow_matcher_attr attributes = own;
+    struct mlx5dv_flow_matcher *matcher = NULL;
+    if (set_transport(self, &attributes))
+        matcher = mlx5dv_create_flow_matcher(self->context, &attributes);
+    attributes = own;
+    if (matcher == NULL)
+        matcher = mlx5dv_create_flow_matcher(self->context, &attributes);
     int error = errno;
     free(parameters);
     if (matcher == NULL)
@@ -104,12 +132,6 @@ static void find_abilities(struct mlx5_device *device, struct mlx5_abilities *ab
 #else
     log_info("%s: built with an rdma-core whose rules name no counter within a bulk: each counter is read with a "
              "command of its own",
-             self->name);
-#endif
-#ifndef HAVE_RDMA_TRANSPORT
-    log_info("%s: built with an rdma-core older than 61: no RDMA transport domains, so only queue pairs of this "
-             "machine's own "
-             "function are counted",
              self->name);
 #endif
 }
@@ -270,13 +292,14 @@ static int open_parts(struct verbs_device *self)
     return 0;
 }
 
-int mlx5_device_open(struct mlx5_device **device, const char *name)
+int mlx5_device_open(struct mlx5_device **device, const char *name, unsigned port)
 {
     struct verbs_device *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return -ENOMEM;
     made->device.operations = &operations;
+    made->port = port;
     snprintf(made->name, sizeof made->name, "%s", name);
     int error = open_parts(made);
     if (error != 0)

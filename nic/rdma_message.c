@@ -12,6 +12,7 @@
 
 #include "wire/cursor.h"
 
+#define ERRNO_MAX            4095
 #define NETLINK_ALIGN(bytes) (((bytes) + 3u) & ~3u)
 
 struct attribute {
@@ -127,6 +128,14 @@ static bool take_payload(struct cursor *payload, struct rdma_message *message, r
     return !payload->failed;
 }
 
+/* A negative errno as the kernel writes it; what none can be is a fault of the answer. */
+static int read_error(struct cursor *payload)
+{
+    int32_t error = cursor_left(payload) >= 4 ? (int32_t)cursor_le32(payload) : 0;
+
+    return error <= 0 && error >= -ERRNO_MAX ? -error : EBADMSG;
+}
+
 int rdma_message_read(const uint8_t *bytes, size_t length_bytes, struct rdma_message *message, rdma_message_visit visit,
                       void *context)
 {
@@ -145,7 +154,7 @@ int rdma_message_read(const uint8_t *bytes, size_t length_bytes, struct rdma_mes
     message->is_last = message->type == NLMSG_DONE;
     message->is_error = message->type == NLMSG_ERROR;
     if (message->is_error || message->is_last)
-        message->error = cursor_left(&cursor) >= 4 ? -(int32_t)cursor_le32(&cursor) : 0;
+        message->error = read_error(&cursor);
     else if (message->type >= NLMSG_MIN_TYPE && !take_payload(&cursor, message, visit, context))
         return -EBADMSG;
     size_t taken = NETLINK_ALIGN(length);

@@ -138,6 +138,9 @@ static void tell_mlx5(struct source *source, const struct record_queue_pair *pai
         const struct rdma_port *port = &self->ports[i].port;
         if (strncmp(pair->device, port->device, sizeof pair->device) != 0 || pair->port != port->number)
             continue;
+        self->list_due_ns = pair->destroyed_ns != 0 ? 0 : self->list_due_ns;
+        if (pair->destroyed_ns != 0 && endpoint_find(self->endpoints, (uint32_t)i + 1, pair->qpn) == NULL)
+            continue;
         struct record_endpoint seen = {.port = (uint32_t)i + 1,
                                        .qpn = pair->qpn,
                                        .remote_qpn = pair->remote_qpn,
@@ -148,8 +151,6 @@ static void tell_mlx5(struct source *source, const struct record_queue_pair *pai
         struct endpoint *endpoint = note(self, &seen, clock_now_ns());
         if (endpoint != NULL)
             self->is_told[endpoint->place] = pair->destroyed_ns == 0;
-        if (pair->destroyed_ns != 0)
-            self->list_due_ns = 0;
     }
 }
 
@@ -161,7 +162,8 @@ static void begin_counting(struct mlx5_source *self)
         struct mlx5_counters *counters = self->ports[at->record.port - 1].counters;
         if (at->record.type != TYPE_RC || self->is_refused[at->place] || mlx5_counters_has(counters, at->place))
             continue;
-        self->is_refused[at->place] = mlx5_counters_add(counters, at->place, at->record.qpn) != 0;
+        int error = mlx5_counters_add(counters, at->place, at->record.qpn);
+        self->is_refused[at->place] = error != 0 && error != -EAGAIN;
     }
 }
 
@@ -296,7 +298,7 @@ static int open_device(struct mlx5_source *self, const struct rdma_port *port)
         return log_error_return(index, "%s: the kernel does not tell of it over netlink: %s", port->device,
                                 strerror(-index));
     watched->index = (uint32_t)index;
-    int error = mlx5_device_open(&watched->device, port->device);
+    int error = mlx5_device_open(&watched->device, port->device, port->number);
     return error != 0 ? error : mlx5_counters_open(&watched->counters, watched->device, ENDPOINTS_MAX);
 }
 
