@@ -18,14 +18,13 @@
 #define GROUP_ONWARD 2
 #define LAST         1 /* priority of what is left over */
 
-static struct steering_rule *add_rule(struct steering_plan *plan, const struct steering_rule *rule)
+static void add_rule(struct steering_plan *plan, const struct steering_rule *rule)
 {
     struct steering_rule *added = &plan->rules[plan->rules_count++];
 
     *added = *rule;
     added->port = plan->port.id;
-    added->in_switch = plan->mode == STEERING_MIRROR;
-    return added;
+    added->in_switch = plan->mode == STEERING_MIRROR && rule->fate != STEERING_TO_QUEUES;
 }
 
 /* What lets frames in: one rule for each form of RoCE. */
@@ -84,6 +83,7 @@ static void plan_mirror(struct steering_plan *plan)
 
     plan->isolates = true;
     add_rule(plan, &onward);
+    add_entries(plan, STEERING_TO_QUEUES, 0); /* where the copies arrive */
     if (!plan->edges_only) {
         add_entries(plan, STEERING_COPY_AND_TO_GROUP, GROUP_ONWARD);
         return;

@@ -266,11 +266,12 @@ static void test_mirror(void **state)
 
     (void)state;
     begin(&steering, &context, STEERING_AUTO, false, 1);
-    assert_int_equal(made_count, 4);
+    assert_int_equal(made_count, 7);
     assert_string_equal(made[0].text, "switch 2.0: from 3 eth -> out of 4 ");
-    assert_string_equal(made[1].text, "switch 0.0: from 3 eth ipv4 udp to 4791 -> copy to 3 group 2 ");
+    assert_string_equal(made[1].text, "port 0.0: eth ipv4 udp to 4791 -> queue 0 ");
+    assert_string_equal(made[4].text, "switch 0.0: from 3 eth ipv4 udp to 4791 -> copy to 3 group 2 ");
     for (size_t i = 0; i < made_count; i++)
-        assert_int_equal(made[i].port, PROXY);
+        assert_int_equal(made[i].port, made[i].text[0] == 's' ? PROXY : 3);
     steering_end(&steering);
     assert_int_equal(held_count, 0);
 }
@@ -305,8 +306,8 @@ static void test_edges(void **state)
     assert_string_equal(made[made_count - 1].text, "port 0.0: eth ipv6 udp to 4791 -> group 1 ");
     steering_end(&steering);
     begin(&steering, &context, STEERING_MIRROR, true, 1);
-    assert_string_equal(made[1].text, "switch 1.1: from 3 eth -> copy to 3 group 2 ");
-    assert_string_equal(made[2].text, "switch 1.0: from 3 eth ipv4 udp to 4791 bth 01 -> group 2 ");
+    assert_string_equal(made[3].text, "switch 1.1: from 3 eth -> copy to 3 group 2 ");
+    assert_string_equal(made[4].text, "switch 1.0: from 3 eth ipv4 udp to 4791 bth 01 -> group 2 ");
     steering_end(&steering);
     assert_int_equal(held_count, 0);
 }

@@ -46,6 +46,15 @@ static bool holds_group(const struct stand_in *port, uint32_t group)
     return false;
 }
 
+static size_t count_held(const struct stand_in *port, uint32_t group, enum steering_fate fate)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < port->held_count; i++)
+        count += port->held[i]->group == group && port->held[i]->fate == fate;
+    return count;
+}
+
 /* Every rule that sends frames on to a group: there is one for all frames there. */
 static void check_no_dead_end(const struct stand_in *port)
 {
@@ -55,6 +64,8 @@ static void check_no_dead_end(const struct stand_in *port)
             assert_true(holds_group(port, port->held[i]->next_group));
         if (port->held[i]->in_switch)
             assert_true(fate != STEERING_DISCARD && fate != STEERING_TO_QUEUES);
+        if (fate == STEERING_COPY_AND_TO_GROUP) /* somebody reads the copies */
+            assert_true(count_held(port, 0, STEERING_TO_QUEUES) > 0);
     }
 }
 
@@ -124,15 +135,6 @@ static void decide(struct steering_plan *plan, const struct steering_port *port,
     const struct steering_wish wish = {.mode = mode, .edges_only = edges_only, .flows_part = flows_part};
 
     assert_int_equal(steering_decide(plan, port, &wish), 0);
-}
-
-static size_t count_held(const struct stand_in *port, uint32_t group, enum steering_fate fate)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < port->held_count; i++)
-        count += port->held[i]->group == group && port->held[i]->fate == fate;
-    return count;
 }
 
 /* What was made is taken away in the opposite order. */
@@ -219,8 +221,9 @@ static void test_mirror_leaves_the_way_open(void **state)
     assert_int_equal(port.calls[1].rule.fate, STEERING_TO_OTHER_SIDE); /* the way on, first of all */
     assert_int_equal(port.calls[1].rule.other_side, 4);
     assert_int_equal(count_held(&port, 0, STEERING_COPY_AND_TO_GROUP), 3);
+    assert_int_equal(count_held(&port, 0, STEERING_TO_QUEUES), 3);
     for (size_t i = 0; i < port.held_count; i++)
-        assert_true(port.held[i]->in_switch);
+        assert_true(port.held[i]->in_switch == (port.held[i]->fate != STEERING_TO_QUEUES));
     steering_end(&steering);
     check_order(&port);
     assert_int_equal(port.calls[port.calls_count - 1].rule.fate, STEERING_TO_OTHER_SIDE);
@@ -244,6 +247,7 @@ static void test_edges(void **state)
         assert_int_equal(steering_begin(&steering, &plan, &calls), 0);
         assert_int_equal(count_held(&port, 1, fates[mirrors]), 2 * sizeof middles);
         assert_int_equal(count_held(&port, 1, rests[mirrors]), 1);
+        assert_int_equal(count_held(&port, 0, STEERING_TO_QUEUES), mirrors ? 2 : 0);
         for (size_t i = 0, seen = 0; i < port.held_count; i++) {
             if (!port.held[i]->has_opcode)
                 continue;
@@ -361,6 +365,12 @@ static void test_print(void **state)
         "flow isolate 3 true\n"
         "flow create 3 group 2 priority 0 transfer pattern represented_port ethdev_port_id is 3 / eth / end actions "
         "represented_port ethdev_port_id 4 / end\n"
+        "flow create 3 group 0 priority 0 ingress pattern eth / ipv4 / udp dst is 4791 src spec 0 src mask 0x0001 / "
+        "end "
+        "actions rss / end\n"
+        "flow create 3 group 0 priority 0 ingress pattern eth / ipv6 / udp dst is 4791 src spec 0 src mask 0x0001 / "
+        "end "
+        "actions rss / end\n"
         "flow create 3 group 0 priority 0 transfer pattern represented_port ethdev_port_id is 3 / eth / ipv4 / udp dst "
         "is 4791 src spec 0 src mask 0x0001 / end actions sample ratio 1 (port_representor port_id 3) / jump group 2 / "
         "end\n";
