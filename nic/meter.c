@@ -13,11 +13,12 @@
 #include "nic/rdma_port.h"
 #include "wire/log.h"
 
+#define ICRC_BYTES     4
 #define CANDIDATES_MAX 1024 /* flows of one pair of addresses that an answer is matched with */
 
 size_t meter_fixed_bytes(const struct meter_options *options)
 {
-    return flow_table_bytes(options->flows_max) + message_queue_bytes(options->messages_max);
+    return flow_table_bytes(options->flows_max) + message_queue_bytes(options->messages_max) + set_ups_bytes();
 }
 
 int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies)
@@ -33,6 +34,8 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
         error = flow_table_create(&meter->flows, options->flows_max);
     if (error == 0)
         error = message_queue_create(&meter->messages, options->messages_max, tallies);
+    if (error == 0)
+        error = set_ups_create(&meter->set_ups);
     if (error == 0)
         error = tiers_create(&meter->tiers, options->window_ns, left_bytes, tallies);
     if (error == 0) {
@@ -58,6 +61,7 @@ void meter_prepare(struct meter *meter)
 
 void meter_fini(struct meter *meter)
 {
+    set_ups_destroy(&meter->set_ups);
     tiers_destroy(&meter->tiers);
     message_queue_destroy(&meter->messages);
     flow_table_destroy(&meter->flows);
@@ -101,6 +105,18 @@ static uint8_t find_vantage(const struct meter *meter, const struct flow_key *ke
     return VANTAGE_MIDDLE;
 }
 
+/* Joins the flow with that of the other direction, if the connection was seen being made. */
+static void join_by_set_up(struct meter *meter, struct flow *flow)
+{
+    struct flow_key reverse;
+
+    if (!set_ups_reverse(meter->set_ups, &flow->key, &reverse))
+        return;
+    struct flow *other = flow_find(meter->flows, &reverse);
+    if (other != NULL && !other->pairing.is_over)
+        pairing_join(flow, other, PAIRED_BY_SET_UP, meter->tallies);
+}
+
 static struct flow *begin_flow(struct meter *meter, const struct frame *frame, uint64_t at_ns)
 {
     struct flow *flow = flow_add(meter->flows, &frame->key);
@@ -113,6 +129,7 @@ static struct flow *begin_flow(struct meter *meter, const struct frame *frame, u
     flow->first_ns = at_ns;
     flow->vantage = find_vantage(meter, &frame->key);
     flow->look = frame->look;
+    join_by_set_up(meter, flow);
     return flow;
 }
 
@@ -367,6 +384,17 @@ static enum tally parse_frame(const struct icrc *icrc, struct frame *frame, cons
     return frame_parse_verified(frame, icrc, from->layer, from->bytes, from->captured_bytes, from->original_bytes);
 }
 
+/* A management datagram, when all of it is there: it ends with the ICRC. */
+static void note_set_up(struct meter *meter, const struct frame *frame, const struct source_frame *seen)
+{
+    if (frame->payload_bytes != SET_UP_MAD_BYTES || seen->captured_bytes != seen->original_bytes ||
+        seen->captured_bytes < SET_UP_MAD_BYTES + ICRC_BYTES)
+        return;
+    const uint8_t *mad = (const uint8_t *)seen->bytes + seen->captured_bytes - SET_UP_MAD_BYTES - ICRC_BYTES;
+    if (set_ups_note(meter->set_ups, frame, mad, SET_UP_MAD_BYTES))
+        tally_add(meter->tallies, TALLY_CONNECTIONS_SET_UP, 1);
+}
+
 /* What is RoCE of a burst, and when it came; the rest is counted by name. Returns how many frames are left. */
 static size_t parse_burst(struct meter *meter, const struct source_frame *seen, size_t count, struct frame *parsed,
                           uint64_t *times_ns)
@@ -383,6 +411,8 @@ static size_t parse_burst(struct meter *meter, const struct source_frame *seen, 
         if (!frame_is_kept(verdict))
             continue;
         frame->key.port = seen[i].port;
+        if (frame->key.destination_qpn == SET_UP_QPN)
+            note_set_up(meter, frame, &seen[i]);
         times_ns[kept++] = seen[i].at_ns;
     }
     tally_add(meter->tallies, TALLY_FRAMES_ROCE, plain);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "nic/flow.h"
+#include "nic/set_up.h"
 #include "nic/source.h"
 #include "nic/tally.h"
 #include "nic/tier.h"
@@ -29,6 +30,7 @@ struct meter {
     struct window_ring *windows; /* the first of the tiers' rings */
     struct message_queue *messages;
     struct pairing_budget pairing;
+    struct set_ups *set_ups;
     struct record_port ports[SOURCE_PORTS_MAX];
     size_t ports_count;
 };

@@ -96,5 +96,7 @@ if [ "$lab" = 1 ]; then
     tap "dpdk24" tests/dpdk24/check.sh
     say "lab: real RCCL over soft-RoCE in a guest"
     tap "lab" tests/lab/check.sh ${keep:+--out "$keep"}
+    say "lab: bad networks"
+    tap "disturbed" tests/lab/check_disturbed.sh ${keep:+--out "$keep/disturbed"}
 fi
 finish

@@ -267,6 +267,64 @@ static void test_a_nak_without_a_pair(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_NAKS_UNPLACED], 1);
 }
 
+/* A management datagram of the connection manager, as the specification lays it out: from `source` to queue pair 1. */
+static void pass_datagram(struct fixture *fixture, bool back, uint16_t attribute, uint32_t local, uint32_t remote,
+                          uint32_t qpn)
+{
+    uint8_t bytes[8 + 256] = {
+        [8] = 1, [9] = 7, [10] = 2, [11] = 3}; /* DETH, then base version, class, its version, method */
+    uint8_t *data = bytes + 8 + 24, *qpn_at = data + (attribute == 0x10 ? 32 : 12);
+    const struct draft_frame frame = {.source = back ? 2 : 1,
+                                      .destination = back ? 1 : 2,
+                                      .opcode = 0x64,
+                                      .qpn = 1,
+                                      .extensions = bytes,
+                                      .extensions_bytes = sizeof bytes};
+
+    bytes[8 + 16] = (uint8_t)(attribute >> 8);
+    bytes[8 + 17] = (uint8_t)attribute;
+    data[3] = (uint8_t)local;
+    data[7] = (uint8_t)remote;
+    qpn_at[1] = (uint8_t)(qpn >> 8);
+    qpn_at[2] = (uint8_t)qpn;
+    pass(fixture, &frame);
+}
+
+/* The connection was seen being made: its flows are paired by their first frames, though nothing tells them apart. */
+static void test_a_connection_that_is_seen_being_made(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_flow_total total;
+
+    for (uint32_t c = 0; c < 3; c++) {
+        pass_datagram(fixture, false, 0x10, 10 + c, 0, 200 + c);
+        pass_datagram(fixture, true, 0x13, 20 + c, 10 + c, 100 + c);
+    }
+    pass_datagram(fixture, true, 0x13, 30, 99, 104); /* a reply to a request that was not seen */
+    assert_int_equal(fixture->tallies.values[TALLY_CONNECTIONS_SET_UP], 3);
+    for (uint32_t c = 0; c < 4; c++)
+        pass_request(fixture, 100 + c, 5, 0x1000);
+    for (uint32_t c = 0; c < 4; c++)
+        pass_answer(fixture, 200 + c, 5, 0x1f);
+    for (uint32_t c = 0; c < 3; c++) {
+        flow_total_record(fixture->meter.flows, flow_of(fixture, 1, 2, 100 + c), &total);
+        assert_int_equal(total.source_qpn, 200 + c);
+        assert_int_equal(total.paired_by, PAIRED_BY_SET_UP);
+        assert_int_equal(total.got_acks, 1);
+    }
+    assert_int_equal(answering_qpn(fixture, 103), 0);
+}
+
+/* A request from elsewhere with the same identifier makes no connection of it. */
+static void test_a_reply_to_another(void **state)
+{
+    struct fixture *fixture = *state;
+
+    pass_datagram(fixture, true, 0x10, 10, 0, 200);
+    pass_datagram(fixture, true, 0x13, 20, 10, 100);
+    assert_int_equal(fixture->tallies.values[TALLY_CONNECTIONS_SET_UP], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +336,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_qpn_used_again_with_another_peer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_both_qpns_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_nak_without_a_pair, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_connection_that_is_seen_being_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_reply_to_another, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_pairing", tests, NULL, NULL);
 }
