@@ -65,8 +65,8 @@ struct flow {
     uint32_t generation;
     uint8_t vantage;
     uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
+    struct window_coarse coarse __attribute__((aligned(64)));
     struct flow_stream streams[FLOW_STREAMS_COUNT];
-    struct window_coarse coarse;
     uint32_t source_port_changes;
     uint32_t next_of_pair; /* for the table */
     struct recovery recovery[FLOW_STREAMS_COUNT];

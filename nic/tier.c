@@ -31,10 +31,16 @@ static int create_ring(struct tiers *tiers, unsigned ring, uint32_t window_ns, s
     return error;
 }
 
+static uint32_t floor_to_power_of_two(uint32_t value)
+{
+    return 1u << (31 - __builtin_clz(value));
+}
+
 int tiers_create(struct tiers *tiers, uint32_t window_ns, size_t memory_bytes, struct tallies *tallies)
 {
     size_t share = memory_bytes / TIER_SHARES;
-    uint32_t ratio = window_ns < TIER_MIDDLE_NS / 2 ? TIER_MIDDLE_NS / window_ns : TIER_LONG_RATIO;
+    uint32_t ratio =
+        window_ns < TIER_MIDDLE_NS / 2 ? floor_to_power_of_two(TIER_MIDDLE_NS / window_ns) : TIER_LONG_RATIO;
 
     memset(tiers, 0, sizeof *tiers);
     tiers->tallies = tallies;

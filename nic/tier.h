@@ -8,7 +8,7 @@
 #include "nic/history.h"
 #include "nic/window.h"
 
-#define TIER_MIDDLE_NS   128000u
+#define TIER_MIDDLE_NS   128000u /* at most, but where the windows themselves are nearly as long */
 #define TIER_LONG_RATIO  16u
 #define TIER_GAUGES_NS   1000000000u
 #define TIER_RINGS_COUNT 3

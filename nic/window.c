@@ -49,7 +49,8 @@ struct window_ring {
     uint64_t held_from;
     uint64_t bytes_before; /* written to blocks before the present one */
     struct window_ring *coarser;
-    uint32_t coarser_ratio; /* windows of this ring in one of that */
+    uint32_t coarser_mask; /* windows of this ring in one of that, minus 1 */
+    uint8_t coarser_shift;
     struct window_tallies tallies;
     uint32_t block_bytes;
     uint32_t blocks_count;
@@ -190,7 +191,7 @@ static void begin_block(struct window_ring *ring, uint64_t number)
             give_up(ring, block);
         block = &ring->blocks[*place];
     }
-    window_code_adapt(&code, &ring->met);
+    window_code_adapt(&code, &ring->met, ring->present->entries_count);
     *block = (struct block){.number = number, .base = code.newest, .index_min = UINT64_MAX, .code = code};
     ring->met = (struct window_code_met){0};
     ring->present = block;
@@ -292,10 +293,11 @@ void window_ring_prepare(struct window_ring *ring)
 void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser)
 {
     ring->coarser = coarser;
-    ring->coarser_ratio = coarser->window_ns / ring->window_ns;
+    ring->coarser_mask = coarser->window_ns / ring->window_ns - 1;
+    ring->coarser_shift = (uint8_t)__builtin_popcount(ring->coarser_mask);
 }
 
-static void store(struct window_ring *ring, const struct window *window, uint32_t flow)
+static inline void store(struct window_ring *ring, const struct window *window, uint32_t flow)
 {
     if (ring->at >= ring->full_at)
         begin_next_block(ring);
@@ -314,24 +316,18 @@ static uint16_t add_capped(uint16_t a, uint16_t b)
     return sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum;
 }
 
-/* Adds a window that is stored to the open ones of the coarser rings, of which the last one may be over by it. */
-static void roll_up(const struct window_ring *ring, const struct window *window, struct window *into, uint32_t flow)
-{
-    struct window_ring *coarser = ring->coarser;
-    uint64_t within = window->index - into->index * ring->coarser_ratio;
-    uint32_t before_ns = (uint32_t)within * ring->window_ns;
+static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window *into,
+                          uint32_t flow);
 
-    if (!into->open || within >= ring->coarser_ratio) {
-        uint64_t index = window->index / ring->coarser_ratio;
-        if (into->open) {
-            store(coarser, into, flow);
-            if (coarser->coarser != NULL)
-                roll_up(coarser, into, into + 1, flow);
-        }
-        before_ns = (uint32_t)(window->index - index * ring->coarser_ratio) * ring->window_ns;
-        *into = (struct window){.index = index, .first_offset_ns = before_ns + window->first_offset_ns, .open = true};
-    }
-    into->last_offset_ns = before_ns + window->last_offset_ns;
+/* Adds a window that is stored to the open one of the coarser ring, which may be over by it. */
+static inline void roll_up(const struct window_ring *ring, const struct window *window, struct window *into,
+                           uint32_t flow)
+{
+    uint64_t within = window->index & ring->coarser_mask;
+
+    if (!into->open || into->index != window->index >> ring->coarser_shift)
+        roll_up_other(ring, window, into, flow);
+    into->last_offset_ns = (uint32_t)within * ring->window_ns + window->last_offset_ns;
     into->frames += window->frames;
     into->wire_bytes += window->wire_bytes;
     into->payload_bytes += window->payload_bytes;
@@ -341,14 +337,37 @@ static void roll_up(const struct window_ring *ring, const struct window *window,
     into->marked_frames = add_capped(into->marked_frames, window->marked_frames);
 }
 
+/* Stores the open one and begins the next. */
+static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window *into,
+                          uint32_t flow)
+{
+    struct window_ring *coarser = ring->coarser;
+    uint32_t before_ns = (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
+
+    if (into->open) {
+        store(coarser, into, flow);
+        if (coarser->coarser != NULL)
+            roll_up(coarser, into, into + 1, flow);
+    }
+    *into = (struct window){.index = window->index >> ring->coarser_shift,
+                            .open = 1,
+                            .first_offset_ns = before_ns + window->first_offset_ns};
+}
+
+static inline void store_and_roll_up(struct window_ring *ring, const struct window *window,
+                                     struct window_coarse *coarse, uint32_t flow)
+{
+    store(ring, window, flow);
+    if (ring->coarser != NULL)
+        roll_up(ring, window, coarse->windows, flow);
+}
+
 void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow)
 {
     if (!window->open)
         return;
-    store(ring, window, flow);
-    if (ring->coarser != NULL)
-        roll_up(ring, window, coarse->windows, flow);
-    window->open = false;
+    store_and_roll_up(ring, window, coarse, flow);
+    window->open = 0;
 }
 
 void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse, uint32_t flow, uint64_t now_ns)
@@ -365,6 +384,15 @@ void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse,
     }
 }
 
+static void begin_window(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
+                         uint32_t offset_ns)
+{
+    if (window->open)
+        store_and_roll_up(ring, window, coarse, flow);
+    *window = (struct window){
+        .index = ring->present_index, .open = 1, .first_offset_ns = offset_ns, .last_offset_ns = offset_ns};
+}
+
 void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
                  const struct window_frame *frame)
 {
@@ -373,11 +401,8 @@ void window_note(struct window_ring *ring, struct window *window, struct window_
         ring->present_start_ns = ring->present_index * ring->window_ns;
     }
     uint32_t offset_ns = (uint32_t)(frame->at_ns - ring->present_start_ns);
-    if (!window->open || window->index != ring->present_index) {
-        window_close(ring, window, coarse, flow);
-        *window = (struct window){
-            .index = ring->present_index, .first_offset_ns = offset_ns, .last_offset_ns = offset_ns, .open = true};
-    }
+    if (!window->open || window->index != ring->present_index)
+        begin_window(ring, window, coarse, flow, offset_ns);
     if (offset_ns > window->last_offset_ns)
         window->last_offset_ns = offset_ns;
     if (!frame->repeated) {
@@ -385,10 +410,10 @@ void window_note(struct window_ring *ring, struct window *window, struct window_
         window->wire_bytes += frame->wire_bytes;
         window->payload_bytes += frame->payload_bytes;
     }
-    if (frame->retransmitted && window->retransmitted_frames != UINT16_MAX)
-        window->retransmitted_frames++;
-    if (frame->marked && window->marked_frames != UINT16_MAX)
-        window->marked_frames++;
+    if (!frame->retransmitted && !frame->marked)
+        return;
+    window->retransmitted_frames = add_capped(window->retransmitted_frames, frame->retransmitted);
+    window->marked_frames = add_capped(window->marked_frames, frame->marked);
 }
 
 void window_record(const struct window *window, uint32_t flow, struct record_window *record)

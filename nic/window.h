@@ -20,9 +20,10 @@
 #define WINDOW_FLOW_MAX ((1u << 18) - 1)
 #define WINDOW_PINS_MAX 64
 
-/* What a flow counts at present; embedded in it. Zero: none open. */
+/* What a flow counts at present; embedded in it. Zero: none open. 32 bytes, since every frame touches it. */
 struct window {
-    uint64_t index;
+    uint64_t index : 63;
+    uint64_t open : 1;
     uint32_t first_offset_ns;
     uint32_t last_offset_ns;
     uint32_t frames; /* data frames seen for the first time, and their bytes */
@@ -30,7 +31,6 @@ struct window {
     uint32_t payload_bytes;
     uint16_t retransmitted_frames; /* sent again; those seen for the first time are in `frames` too */
     uint16_t marked_frames;        /* ECN-CE, of all above */
-    bool open;
 };
 
 #define WINDOW_COARSE_TIERS 2
@@ -71,8 +71,8 @@ void window_ring_destroy(struct window_ring **ring);
 void window_ring_prepare(struct window_ring *ring);
 
 /*
- * What is stored in the ring is from now on added up in the coarser one too, and so on; its windows are a whole number
- * of those of the ring. The coarser ring must outlive it.
+ * What is stored in the ring is from now on added up in the coarser one too, and so on; its windows are a power of
+ * two times as long. The coarser ring must outlive it.
  */
 void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser);
 

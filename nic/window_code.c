@@ -16,7 +16,7 @@
 
 #define SHAPE_BITS       2
 #define UNIT_BITS        2
-#define HEAD_BITS        (SHAPE_BITS + UNIT_BITS)
+#define HEAD_BITS        WINDOW_CODE_HEAD_BITS
 #define BACK_BITS_MIN    2
 #define BACK_BITS_MAX    10
 #define FRAMES_BITS_MIN  2
@@ -25,6 +25,9 @@
 #define LONG_EVIDENCE    4u /* in a long one's first byte: retransmitted or marked frames follow */
 #define LONG_UNIT        8u /* its bytes are told as what they differ from unit 0 */
 #define ADVANCE_STEP_MAX 63u
+
+_Static_assert(sizeof(struct window) == 32 && offsetof(struct window, frames) == 16, "counts are its second half");
+_Static_assert(HEAD_BITS == SHAPE_BITS + UNIT_BITS, "a word begins with both");
 
 enum shape { SHAPE_SINGLE = 0, SHAPE_SEVERAL, SHAPE_LONG, SHAPE_ADVANCE };
 
@@ -52,6 +55,7 @@ static void lay_out(struct window_code *code, unsigned flow_bits, unsigned back_
     several += (8 - several % 8) % 8;
     code->flow_bits = (uint8_t)flow_bits;
     code->back_bits = (uint8_t)back_bits;
+    code->first_at = (uint8_t)(HEAD_BITS + flow_bits + back_bits);
     code->flow_max = mask_of(flow_bits);
     code->back_max = mask_of(back_bits);
     code->frames_max = mask_of(frames_bits);
@@ -59,9 +63,32 @@ static void lay_out(struct window_code *code, unsigned flow_bits, unsigned back_
     code->several_bytes = several <= 64 ? (uint8_t)(several / 8) : 0;
 }
 
+static void forget_units(struct window_code *code)
+{
+    code->units_count = 0;
+    for (unsigned i = 0; i < WINDOW_CODE_UNITS; i++)
+        code->singles[i].frames_wire = UINT64_MAX; /* like no window's */
+}
+
+/* The commonest unit comes first: window_code_put looks for no other. */
+static void sort_units(struct window_code *code, const struct window_code_met *met, uint32_t entries)
+{
+    for (unsigned i = 1; i < code->units_count; i++) {
+        struct window_code_unit unit = code->units[0];
+        struct window_code_counts single = code->singles[0];
+        if (met->unit_entries[i] <= entries / 2)
+            continue;
+        code->units[0] = code->units[i];
+        code->singles[0] = code->singles[i];
+        code->units[i] = unit;
+        code->singles[i] = single;
+    }
+}
+
 void window_code_begin(struct window_code *code, uint32_t window_ns)
 {
     *code = (struct window_code){.offset_bits = (uint8_t)bits_of(window_ns - 1)};
+    forget_units(code);
     lay_out(code, 8, BACK_BITS_MIN, FRAMES_BITS_MIN);
 }
 
@@ -72,16 +99,17 @@ static unsigned adapt_bits(unsigned present, unsigned met, bool is_short, unsign
     return wanted < min ? min : wanted > max ? max : wanted;
 }
 
-void window_code_adapt(struct window_code *code, const struct window_code_met *met)
+void window_code_adapt(struct window_code *code, const struct window_code_met *met, uint32_t entries)
 {
     unsigned flow_bits = bits_of(met->flows | 1);
-    unsigned back_bits = adapt_bits(code->back_bits, bits_of(met->backs), met->far_entries > met->entries / RARE_SHARE,
+    unsigned back_bits = adapt_bits(code->back_bits, bits_of(met->backs), met->far_entries > entries / RARE_SHARE,
                                     BACK_BITS_MIN, BACK_BITS_MAX);
     unsigned frames_bits = adapt_bits(bits_of(code->frames_max), bits_of(met->frames),
-                                      met->full_entries > met->entries / RARE_SHARE, FRAMES_BITS_MIN, FRAMES_BITS_MAX);
+                                      met->full_entries > entries / RARE_SHARE, FRAMES_BITS_MIN, FRAMES_BITS_MAX);
 
-    if (met->odd_entries > met->entries / 4)
-        code->units_count = 0;
+    sort_units(code, met, entries);
+    if (met->odd_entries > entries / 4)
+        forget_units(code);
     lay_out(code, flow_bits, back_bits, frames_bits);
 }
 
@@ -119,8 +147,11 @@ static void learn_unit(struct window_code *code, const struct window *window)
     if (code->units_count == WINDOW_CODE_UNITS || window->frames == 0 || window->payload_bytes % window->frames != 0 ||
         overhead_bytes % window->frames != 0)
         return;
-    code->units[code->units_count++] = (struct window_code_unit){
-        .payload_bytes = window->payload_bytes / window->frames, .overhead_bytes = overhead_bytes / window->frames};
+    uint32_t payload_bytes = window->payload_bytes / window->frames, each_bytes = overhead_bytes / window->frames;
+    code->singles[code->units_count] = (struct window_code_counts){
+        .frames_wire = 1 | (uint64_t)(payload_bytes + each_bytes) << 32, .payload_evidence = payload_bytes};
+    code->units[code->units_count++] =
+        (struct window_code_unit){.payload_bytes = payload_bytes, .overhead_bytes = each_bytes};
 }
 
 static struct window_code_unit long_unit(const struct window_code *code, unsigned head)
@@ -161,8 +192,8 @@ static void note_long(struct window_code *code, struct window_code_met *met, con
     met->odd_entries += unit == WINDOW_CODE_UNITS;
 }
 
-uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, uint8_t *at,
-                         const struct window *window, uint32_t flow)
+uint8_t *window_code_put_other(struct window_code *code, struct window_code_met *met, uint8_t *at,
+                               const struct window *window, uint32_t flow)
 {
     if (window->index > code->newest)
         at = put_advance(code, at, window->index);
@@ -175,7 +206,6 @@ uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, 
                     (window->retransmitted_frames | window->marked_frames) == 0;
     bool is_single = window->frames == 1 && window->first_offset_ns == window->last_offset_ns;
     met->flows |= flow;
-    met->entries++;
     if (!is_short || (!is_single && code->several_bytes == 0)) {
         note_long(code, met, window, back, unit);
         return put_long(code, at, window, flow);
@@ -185,6 +215,7 @@ uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, 
     uint64_t word = unit << SHAPE_BITS | (uint64_t)flow << HEAD_BITS | back << back_at |
                     (uint64_t)window->first_offset_ns << first_at;
     met->backs |= (uint32_t)back;
+    met->unit_entries[unit]++;
     if (is_single) {
         memcpy(at, &word, sizeof word);
         return at + code->single_bytes;
