@@ -296,10 +296,10 @@ static int make_pools(struct shared *shared)
     unsigned room_bytes = environment_room_bytes(specifications, shared->ports_count);
     for (unsigned i = 0; i < shared->queues_count; i++) {
         struct port_pools *pools = &shared->pools[i];
-        pools->frames =
-            environment_make_pool("frames", i, shared->ports_count, splits ? SOURCE_HEADER_BYTES : room_bytes);
+        pools->frames = environment_make_pool("frames", i, specifications, shared->ports_count,
+                                              splits ? SOURCE_HEADER_BYTES : room_bytes);
         if (splits && pools->frames != NULL)
-            pools->rest = environment_make_pool("rest", i, shared->ports_count, room_bytes);
+            pools->rest = environment_make_pool("rest", i, specifications, shared->ports_count, room_bytes);
         if (pools->frames == NULL || (splits && pools->rest == NULL))
             return -ENOMEM;
     }

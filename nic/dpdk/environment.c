@@ -21,7 +21,7 @@
 
 #define ARGUMENTS_MAX     (2 * OPTION_LIST_MAX + 32)
 #define BASE_MEMORY_MIB   64
-#define MBUFS_A_QUEUE     2048u
+#define MBUFS_MORE        2048u /* in the hands of the reader, and in caches */
 #define POOL_CACHE        256
 #define HEADER_ROOM_BYTES 2048u /* more of a frame than its headers need not be in one piece */
 
@@ -86,9 +86,22 @@ unsigned environment_room_bytes(const struct specification *ports, size_t ports_
     return room_bytes;
 }
 
-static int add_memory(struct arguments *arguments, unsigned room_bytes, size_t queues_count)
+/* For one queue of each port: as many as lie in the queues, twice. */
+static unsigned count_mbufs(const struct specification *ports, size_t ports_count)
 {
-    uint64_t pools_bytes = (uint64_t)(queues_count + 1) * MBUFS_A_QUEUE * (room_bytes + 2 * RTE_PKTMBUF_HEADROOM + 256);
+    unsigned count = MBUFS_MORE;
+
+    for (size_t i = 0; i < ports_count; i++)
+        count += 2 * ports[i].descriptors;
+    return count;
+}
+
+static int add_memory(struct arguments *arguments, const struct specification *ports, size_t ports_count,
+                      unsigned queues)
+{
+    unsigned room_bytes = environment_room_bytes(ports, ports_count);
+    uint64_t pools_bytes =
+        (uint64_t)queues * count_mbufs(ports, ports_count) * (room_bytes + 2 * RTE_PKTMBUF_HEADROOM + 256);
 
     if (has_huge_pages())
         return add_argument(arguments, "--in-memory");
@@ -127,7 +140,7 @@ static int collect(struct arguments *arguments, const struct specification *port
     if (error == 0)
         error = add_own_arguments(arguments);
     if (error == 0)
-        error = add_memory(arguments, environment_room_bytes(ports, ports_count), ports_count * queues + queues);
+        error = add_memory(arguments, ports, ports_count, queues);
     for (size_t i = 0; i < eal_arguments->count && error == 0; i++)
         error = add_argument(arguments, "%s", eal_arguments->values[i]);
     return error;
@@ -154,12 +167,13 @@ void environment_end(void)
     rte_eal_cleanup();
 }
 
-struct rte_mempool *environment_make_pool(const char *part, unsigned queue, size_t ports_count, unsigned room_bytes)
+struct rte_mempool *environment_make_pool(const char *part, unsigned queue, const struct specification *ports,
+                                          size_t ports_count, unsigned room_bytes)
 {
     char name[RTE_MEMPOOL_NAMESIZE];
 
     snprintf(name, sizeof name, "%s%u", part, queue);
-    struct rte_mempool *pool = rte_pktmbuf_pool_create(name, (unsigned)(ports_count + 1) * MBUFS_A_QUEUE, POOL_CACHE, 0,
+    struct rte_mempool *pool = rte_pktmbuf_pool_create(name, count_mbufs(ports, ports_count), POOL_CACHE, 0,
                                                        (uint16_t)(room_bytes + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);
     if (pool == NULL)
         log_error("DPDK has no memory for frames (%s); give it more with --eal -m1024", rte_strerror(rte_errno));

@@ -18,8 +18,9 @@ int environment_start(const struct specification *ports, size_t ports_count, uns
                       const struct option_list *eal_arguments);
 void environment_end(void);
 
-/* Buffers for one queue of each of so many ports; NULL after logging. `part` and `queue` make the name. */
-struct rte_mempool *environment_make_pool(const char *part, unsigned queue, size_t ports_count, unsigned room_bytes);
+/* Buffers for one queue of each of the ports; NULL after logging. `part` and `queue` make the name. */
+struct rte_mempool *environment_make_pool(const char *part, unsigned queue, const struct specification *ports,
+                                          size_t ports_count, unsigned room_bytes);
 void environment_free_pool(struct rte_mempool *pool);
 
 /* What a buffer must hold so that each port's frames fit as they have to. */

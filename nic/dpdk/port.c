@@ -22,7 +22,6 @@
 #include "nic/dpdk/interface.h"
 #include "wire/log.h"
 
-#define DESCRIPTORS       1024
 #define CHECK_INTERVAL_NS 50000000u
 
 /* Drivers that leave the kernel's driver on the device (bifurcated). */
@@ -181,7 +180,7 @@ static int set_up_queue(const struct port *port, const struct rte_eth_dev_info *
     };
     struct rte_eth_rxconf split = information->default_rxconf;
     unsigned socket = (unsigned)rte_eth_dev_socket_id(port->id);
-    uint16_t descriptors = DESCRIPTORS;
+    uint16_t descriptors = (uint16_t)port->specification.descriptors;
     int error = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &descriptors, NULL);
 
     split.offloads |= RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT;

@@ -15,6 +15,8 @@
 #define RING_BLOCK_FRAMES 8u
 #define RING_EXTRA_BYTES  128u /* the kernel's own header, and room for VLAN tags */
 #define ETHERNET_BYTES    14u
+#define DESCRIPTORS       1024u /* of a virtual device, whose frames wait elsewhere */
+#define CARD_DESCRIPTORS  8192u /* 0.3 ms at 24 million frames a second: as long as housekeeping may take */
 
 static int read_address(const char *text, uint8_t address[ADDRESS_BYTES])
 {
@@ -38,6 +40,16 @@ static void find_argument(const char *device, const char *name, char *value, siz
         if (strncmp(at + 1, name, length) == 0 && at[1 + length] == '=')
             snprintf(value, capacity, "%.*s", (int)strcspn(at + length + 2, ","), at + length + 2);
     }
+}
+
+/* The interface below a virtual device, by any of the names that net_pcap and net_af_packet have for it. */
+static void find_interface(const char *device, char *interface, size_t capacity)
+{
+    static const char *const names[] = {"iface", "rx_iface", "rx_iface_in"};
+
+    interface[0] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && interface[0] == '\0'; i++)
+        find_argument(device, names[i], interface, capacity);
 }
 
 /* Frame size of a net_af_packet ring: one frame of the interface's MTU, a whole number of pages for every block. */
@@ -98,11 +110,12 @@ int specification_read(struct specification *specification, const char *text, un
         return log_error_return(-ENAMETOOLONG, "--port %.40s...: too long for an argument of DPDK", text);
     snprintf(device, sizeof device, "%.*s", length, text);
     snprintf(read.device, sizeof read.device, "%.*s", (int)strcspn(device, ","), device);
-    find_argument(device, "iface", read.interface, sizeof read.interface);
+    find_interface(device, read.interface, sizeof read.interface);
     if (at != NULL && read_address(at + 1, read.address) != 0)
         return -EINVAL;
     read.is_ring = strncmp(device, "net_af_packet", strlen("net_af_packet")) == 0;
     read.is_snapped = strncmp(device, "net_pcap", strlen("net_pcap")) == 0 && read.interface[0] != '\0';
+    read.descriptors = strncmp(device, "net_", 4) == 0 ? DESCRIPTORS : CARD_DESCRIPTORS;
     read.frame_bytes = read.is_ring ? ring_frame_bytes(read.interface) : 0;
     int error = make_argument(&read, device, queues);
     if (error == 0)

@@ -17,6 +17,7 @@ struct specification {
     uint8_t address[ADDRESS_BYTES];
     bool is_ring;         /* net_af_packet: copies whole frames, stamps none, keeps no count of what it dropped */
     bool is_snapped;      /* net_pcap on an interface, see kernel_ring.h */
+    unsigned descriptors; /* of a receive queue, wished for */
     unsigned frame_bytes; /* what one buffer must hold in one piece; 0 = no more than the headers */
     char argument[SPECIFICATION_ARGUMENT_BYTES]; /* what the EAL must be told, so that there is such a port; or empty */
 };

@@ -23,6 +23,9 @@ static void test_interface(void **state)
     assert_memory_equal(read.address, address, ADDRESS_BYTES);
     assert_true(read.is_snapped);
     assert_false(read.is_ring);
+    assert_int_equal(specification_read(&read, "net_pcap0,rx_iface_in=eth1", 1), 0);
+    assert_string_equal(read.interface, "eth1");
+    assert_true(read.is_snapped);
     assert_int_equal(specification_read(&read, "net_pcap0,rx_pcap=file.pcap", 1), 0);
     assert_false(read.is_snapped);
 }
