@@ -180,6 +180,7 @@ static void find_files(struct port_counters *counters, size_t target, const char
 static void find_statistics(struct port_counters *counters, size_t target)
 {
     struct ethtool *ethtool;
+    size_t watches_before = counters->watches_count;
     uint8_t priority;
 
     if (counters->targets[target].interface[0] == '\0' ||
@@ -200,6 +201,8 @@ static void find_statistics(struct port_counters *counters, size_t target)
     for (size_t i = 0; i < sizeof driver_delays / sizeof driver_delays[0]; i++)
         if (strcmp(ethtool_driver(ethtool), driver_delays[i].driver) == 0)
             counters->delays_ns[target][PLACE_ETHTOOL] = (uint64_t)driver_delays[i].delay_ms * MS;
+    if (counters->watches_count == watches_before) /* nothing of it is of use: it need not be read */
+        ethtool_close(&counters->ethtools[target]);
 }
 
 /* How old the kernel's copy of the hardware counters may be. */

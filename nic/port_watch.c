@@ -2,17 +2,32 @@
 /* Invariant: a counter's port number is one that the worker's stream has introduced. */
 #include "nic/port_watch.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nic/port_counter.h"
 #include "nic/rdma_port.h"
 
 #define TARGETS_MAX (2 * SOURCE_PORTS_MAX)
 
+/* A port that bears the name of an interface of the kernel's is that interface. */
+static void name_interface(struct port_counter_target *target, const struct record_port *port)
+{
+    char path[64];
+    int length = (int)strnlen(port->name, sizeof target->interface - 1);
+
+    snprintf(path, sizeof path, "/sys/class/net/%.*s", length, port->name);
+    if (length > 0 && strchr(path + sizeof "/sys/class/net", '/') == NULL && access(path, F_OK) == 0)
+        memcpy(target->interface, port->name, (size_t)length);
+}
+
 static size_t add_own(const struct worker *worker, struct port_counter_target *targets)
 {
-    for (size_t i = 0; i < worker->meter.ports_count; i++)
+    for (size_t i = 0; i < worker->meter.ports_count; i++) {
         targets[i] = (struct port_counter_target){.port = worker->meter.ports[i].port, .source = worker->source};
+        name_interface(&targets[i], &worker->meter.ports[i]);
+    }
     return worker->meter.ports_count;
 }
 
