@@ -123,8 +123,11 @@ static void *work(void *opaque)
     return NULL;
 }
 
+/* Threads have names, so that a person can bind each to a processor (taskset, chrt). */
 static int start_threads(struct team *team, atomic_bool *stop)
 {
+    char name[16];
+
     for (unsigned i = 0; i < team->count; i++) {
         struct member *member = &team->members[i];
         member->stop = stop;
@@ -132,6 +135,8 @@ static int start_threads(struct team *team, atomic_bool *stop)
         if (error != 0)
             return log_error_return(-error, "cannot start a thread for queue %u: %s", i, strerror(error));
         member->is_running = true;
+        snprintf(name, sizeof name, "queue-%u", i);
+        (void)pthread_setname_np(member->thread, name);
     }
     return 0;
 }
