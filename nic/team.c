@@ -126,7 +126,7 @@ static void *work(void *opaque)
 /* Threads have names, so that a person can bind each to a processor (taskset, chrt). */
 static int start_threads(struct team *team, atomic_bool *stop)
 {
-    char name[16];
+    char name[24]; /* the system takes 15 characters */
 
     for (unsigned i = 0; i < team->count; i++) {
         struct member *member = &team->members[i];
