@@ -186,6 +186,8 @@ static int check_frames(const struct settings *settings)
         return usage_error("give either --port (to watch ports) or --file (to read a capture)");
     if (settings->source != SOURCE_CHOICE_AUTO && (settings->source == SOURCE_CHOICE_FILE) != (settings->file != NULL))
         return usage_error("--source dpdk goes with --port, --source file with --file");
+    if (settings->duration_ns != 0 || settings->interval_ns != 0)
+        return usage_error("--duration and --interval go with --source mlx5 or psn");
     if (settings->file != NULL && settings->devices.count != 0)
         return usage_error("--device goes with --port, --source mlx5 or --source psn");
     if (settings->file == NULL && (settings->json || settings->windows || settings->messages))
