@@ -140,6 +140,38 @@ static const struct listing unattributed_flows = {
     COUNT(flow_columns),
 };
 
+static const struct column endpoint_columns[] = {
+    {"port", "counted at", COLUMN_TEXT},
+    {"lqpn", "QPN", COLUMN_HEX},
+    {"state", "state", COLUMN_TEXT},
+    {"rank", "rank", COLUMN_INTEGER},
+    {"peer_rank", "peer", COLUMN_INTEGER},
+    {"rqpn", "peer QPN", COLUMN_HEX},
+    {"sent_packets", "sent", COLUMN_INTEGER},
+    {"received_packets", "received", COLUMN_INTEGER},
+    {"sent_bytes_most", "at most", COLUMN_BYTES},
+    {"source", "source", COLUMN_TEXT},
+    {"last_ns", NULL, COLUMN_INTEGER},
+    {"gone_ns", NULL, COLUMN_INTEGER},
+};
+
+/* What counting sources read, also of queue pairs that no host side knows. */
+#define ENDPOINT_TABLES                                                                                                \
+    "FROM endpoint AS e LEFT JOIN port ON port.id = e.port LEFT JOIN queue_pair AS q ON q.id = e.queue_pair "          \
+    "LEFT JOIN traffic_source AS s ON s.emitter = e.emitter LEFT JOIN (SELECT endpoint, sum(sent_packets) AS sent, "   \
+    "sum(received_packets) AS received, sum(sent_bytes_most) AS bytes, max(to_ns) AS last FROM reading "               \
+    "GROUP BY endpoint) AS r ON r.endpoint = e.id "                                                                    \
+    "WHERE (?1 IS NULL OR q.rank = ?1) AND (?2 IS NULL OR port.name = ?2 OR port.name LIKE ?2 || '/%') "               \
+    "AND ?3 IS NULL AND (?4 > 0 OR e.gone_ns IS NULL) "
+
+static const struct listing endpoints = {
+    "endpoints",
+    "SELECT port.name, e.qpn, e.state, q.rank, q.peer_rank, e.remote_qpn, r.sent, r.received, r.bytes, s.kind, r.last, "
+    "e.gone_ns " ENDPOINT_TABLES "ORDER BY port.name, e.qpn, e.id",
+    endpoint_columns,
+    COUNT(endpoint_columns),
+};
+
 static void say_hidden(struct report *report, const struct store_query *query)
 {
     struct store_value counts = store_query_value(query, 0);
@@ -191,6 +223,14 @@ static int print_queue_pairs(struct report *report, const struct qps_options *op
     };
     size_t rows = 0;
     result = report_list(report, &queue_pairs, filters, COUNT(filters), &rows);
+    if (result != 0) {
+        return result;
+    }
+    struct store_value counted;
+    result = store_reader_number(report->store, "SELECT count(*) " ENDPOINT_TABLES, filters, COUNT(filters), &counted);
+    if (result == 0 && (report->as_json || counted.integer > 0)) {
+        result = report_list(report, &endpoints, filters, COUNT(filters), NULL);
+    }
     if (result != 0) {
         return result;
     }

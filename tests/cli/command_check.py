@@ -194,6 +194,24 @@ def qps_shows_what_a_job_had_when_it_has_ended():
 
 
 @test
+def qps_shows_what_was_counted():
+    after = """INSERT INTO traffic_source VALUES (1, 'psn', 'progress', 10000000);
+        INSERT INTO endpoint VALUES (1, 1, 1, 1, 17, 0, '10.0.0.1', NULL, 33, 'RTS', NULL, 992000000000, NULL),
+            (2, 1, 1, NULL, 70, 0, NULL, NULL, NULL, 'INIT', NULL, 992000000000, 993000000000);
+        INSERT INTO reading VALUES (1, 1000, 2000, 10, 10, 5, 40, 0, 4096, 2, 0, 512, NULL, NULL, 0),
+            (1, 2000, 3000, 10, 10, 5, 2, 0, 8192, 0, 0, 0, NULL, NULL, 0);"""
+    path = make_store("counted.db", SCHEMA, FIXTURE, after=after)
+    equal(as_json("qps")["endpoints"], [])
+    counted = {"port": "far0", "lqpn": 17, "state": "RTS", "rank": 0, "peer_rank": 1, "rqpn": 33, "sent_packets": 42,
+               "received_packets": 2, "sent_bytes_most": 12288, "source": "psn", "last_ns": 3000, "gone_ns": None}
+    equal(as_json("qps", store=path)["endpoints"], [counted])
+    equal([row["lqpn"] for row in as_json("qps", "--all", store=path)["endpoints"]], [17, 70])
+    equal(as_json("qps", "--rank", "2", store=path)["endpoints"], [])
+    assert re.search(r"^far0 +0x000011 +RTS +0 +1 +0x000021 +42 +2 +12\.0 KiB +psn$", text("qps", store=path), re.M)
+    assert "counted at" not in text("qps")
+
+
+@test
 def qps_filters():
     def numbers(*arguments):
         return sorted(pair["lqpn"] for pair in as_json("qps", *arguments)["queue_pairs"])
