@@ -124,8 +124,9 @@ class Stream:
 
 
 def find_pairs(frames):
-    """{key: key of the other direction}, and {key: all keys that it might be}. After the fact: an acknowledgement, or the
-    beginning of a READ's response, must be for what its pair has sent by then; who has only one candidate left takes it from the others."""
+    """{key: key of the other direction}, and {key: all keys that it might be}. After the fact: acknowledgements, and the
+    beginnings of READ responses, are for what the pair has sent by then (all but a few, where frames were not captured);
+    who has only one candidate left takes it from the others."""
     sent, answers = collections.defaultdict(dict), collections.defaultdict(list)
     for frame in frames:
         if frame.opcode in (0x11, 0x12):
@@ -139,12 +140,18 @@ def find_pairs(frames):
         elif frame.opcode != 0x81:
             sent[frame.key].setdefault(frame.psn, frame.order)
 
-    def may_answer(key, other):
+    def share_wrong(key, other):
+        """Of the acknowledgements after the other's first frame, the share that are for what it had not sent."""
         orders = sent[other]
-        return bool(orders) and all(orders.get(psn, 1 << 60) < order for order, psn in answers[key]
-                                    if order > min(orders.values()))
-    possible = {key: {other for other in sent if other[:2] == (key[1], key[0]) and either_way(other[3]) == either_way(key[3]) and
-                      may_answer(key, other)} for key in answers}
+        begun = min(orders.values(), default=1 << 60)
+        judged = [orders.get(psn, 1 << 60) >= order for order, psn in answers[key] if order > begun]
+        return sum(judged) / len(judged) if judged else float(not orders)
+
+    possible = {}
+    for key in answers:
+        wrong = {other: share_wrong(key, other) for other in sent if other[:2] == (key[1], key[0]) and
+                 either_way(other[3]) == either_way(key[3])}
+        possible[key] = {other for other, share in wrong.items() if share <= 1 / 8}
     left, pairs = {key: set(others) for key, others in possible.items()}, {}
     while found := next(((key, *others) for key, others in left.items() if len(others) == 1), None):
         key, other = found

@@ -96,7 +96,7 @@ def check_loss(tap, network, sums):
     tap.check("downstream, a NAK or a pause explains nine of ten late frames",
               [f"{unknown} of {late} unknown"] if unknown * 10 > late + 10 else [], f"{late} late, {unknown} unknown")
     doubled = network.sum("duplicate_frames")[1]
-    tap.check("nothing is called doubled", [f"{doubled} frames"] if doubled * 50 > again else [])
+    tap.check("nothing is called doubled", [f"{doubled} frames"] if doubled > 2 + again // 50 else [])
 
 
 def check_reorder(tap, network, sums):
@@ -106,7 +106,7 @@ def check_reorder(tap, network, sums):
     if not reordered + unknown > 0:
         findings.append("nothing was reordered")
     resent = network.sum("retransmitted_frames")
-    if abs(resent[0] - resent[1]) > late // 4:
+    if abs(resent[0] - resent[1]) > 2 + late // 4:
         findings.append(f"{resent[0]} sent again at the senders' ports, {resent[1]} at the receivers'")
     tap.check("reordering is told from retransmission", findings,
               f"{late} late: {reordered} overtaken, {unknown} unknown; sent again {resent[0]}, seen downstream {resent[1]}")
@@ -163,7 +163,7 @@ def check_pairs(tap, truth, flows, totals):
     tap.check("both directions of a connection are paired", wrong, f"{paired} of {len(known)}")
 
 
-def check_payload(tap, truth, calls):
+def check_payload(tap, truth, calls, is_lossy):
     """Every payload byte once, whatever was sent again. That a slot's end was lost and came late may make it vague."""
     operations = bytes_of_operations(truth, calls)
     wrong = [f"rank {operation.rank} step {operation.step} {operation.operation} {operation.sequence}: {row['observed_bytes']} "
@@ -172,8 +172,9 @@ def check_payload(tap, truth, calls):
         wrong.append(f"{len(operations)} operations")
     tap.check("payload of every operation equals the truth", wrong, f"{len(operations)} rank operations")
     vague = [row["status"] for _, row, _ in operations.values() if row["status"] not in ("complete", "no wire")]
-    tap.check("nine of ten operations are called complete", vague if len(vague) * 10 > len(operations) else [],
-              f"{len(operations) - len(vague)} of {len(operations)}")
+    allowed = len(operations) // 4 if is_lossy else 0
+    tap.check("three of four operations are called complete" if is_lossy else "all operations are called complete",
+              vague if len(vague) > allowed else [], f"{len(operations) - len(vague)} of {len(operations)}")
 
 
 def check_job(tap, folder, rows_program):
@@ -187,7 +188,7 @@ def check_job(tap, folder, rows_program):
     check_pairs(tap, truth, flows, totals)
     calls = store.calls()
     check_calls(tap, truth, calls)
-    check_payload(tap, truth, calls)
+    check_payload(tap, truth, calls, kind in ("loss", "reorder"))
 
 
 def main():
