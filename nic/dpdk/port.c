@@ -22,7 +22,8 @@
 #include "nic/dpdk/interface.h"
 #include "wire/log.h"
 
-#define CHECK_INTERVAL_NS 50000000u
+#define CHECK_INTERVAL_NS   50000000u
+#define SENDING_DESCRIPTORS 64
 
 /* Drivers that leave the kernel's driver on the device (bifurcated). */
 static const char *const sharing_drivers[] = {"mlx5_pci", "mlx5_auxiliary", "net_mlx4", "mlx4_pci", "net_mana"};
@@ -143,7 +144,7 @@ static int check_queues(struct port *port, const struct rte_eth_dev_info *inform
     return 0;
 }
 
-static int configure(struct port *port, const struct rte_eth_dev_info *information)
+static int configure(struct port *port, const struct rte_eth_dev_info *information, unsigned sending)
 {
     struct rte_eth_conf configuration = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
 
@@ -157,7 +158,7 @@ static int configure(struct port *port, const struct rte_eth_dev_info *informati
         configuration.rx_adv_conf.rss_conf.rss_key_len = (uint8_t)port->rules.spread_key_bytes;
         configuration.rx_adv_conf.rss_conf.rss_key = port->rules.spread_key_bytes == 0 ? NULL : port->rules.spread_key;
     }
-    return rte_eth_dev_configure(port->id, (uint16_t)port->queues_count, 0, &configuration);
+    return rte_eth_dev_configure(port->id, (uint16_t)port->queues_count, (uint16_t)sending, &configuration);
 }
 
 static bool can_discard(const struct rte_eth_dev_info *information)
@@ -194,33 +195,40 @@ static int set_up_queue(const struct port *port, const struct rte_eth_dev_info *
                                   pools->rest == NULL ? pools->frames : pools->rest);
 }
 
-static int set_up(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools)
+static int set_up(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools,
+                  unsigned sending)
 {
-    int error = configure(port, information);
+    unsigned socket = (unsigned)rte_eth_dev_socket_id(port->id);
+    int error = configure(port, information, sending);
 
     for (uint16_t queue = 0; queue < port->queues_count && error == 0; queue++) {
         port->rules.queues[queue] = queue;
         error = set_up_queue(port, information, queue, &pools[queue]);
     }
+    for (uint16_t queue = 0; queue < sending && error == 0; queue++)
+        error = rte_eth_tx_queue_setup(port->id, queue, SENDING_DESCRIPTORS, socket, NULL);
     port->rules.queues_count = port->queues_count;
     return error == 0 ? rte_eth_dev_start(port->id) : error;
 }
 
-/* With frames split at their headers where that works, else whole. */
+/*
+ * With frames split at their headers where that works, else whole; and without queues to send by, which we never do,
+ * unless the driver wants as many of them as for receiving (net_tap).
+ */
 static int start(struct port *port, const struct rte_eth_dev_info *information, const struct port_pools *pools)
 {
-    port->is_split = pools[0].rest != NULL;
-    int error = set_up(port, information, pools);
+    const unsigned sending[] = {0, port->queues_count};
+    int error = -EINVAL;
 
-    if (error != 0 && port->is_split) {
-        log_info("port %s: cannot split frames at their headers (%s): they are received whole", port->record.name,
-                 rte_strerror(-error));
-        port->is_split = false;
-        error = set_up(port, information, pools);
+    for (unsigned attempt = pools[0].rest != NULL ? 0 : 2; attempt < 4 && error != 0; attempt++) {
+        port->is_split = attempt < 2;
+        error = set_up(port, information, pools, sending[attempt % 2]);
     }
     if (error != 0)
         return log_error_return(error, "--port %s: cannot be started: %s", port->specification.device,
                                 rte_strerror(-error));
+    if (pools[0].rest != NULL && !port->is_split)
+        log_info("port %s: cannot split frames at their headers: they are received whole", port->record.name);
     port->is_started = true;
     return 0;
 }

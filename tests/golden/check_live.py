@@ -31,9 +31,9 @@ def make_link():
         subprocess.run(command.split(), check=True)
 
 
-def replay(*arguments, frames=FRAMES):
+def replay(*arguments, frames=FRAMES, interface="near"):
     """How many frames went out."""
-    done = subprocess.run([sys.executable, os.path.join(HERE, "replay.py"), "near", frames, *arguments], check=True,
+    done = subprocess.run([sys.executable, os.path.join(HERE, "replay.py"), interface, frames, *arguments], check=True,
                           capture_output=True, text=True)
     return int(done.stdout)
 
@@ -128,12 +128,13 @@ def check_equal(nic, rows_program, ask_windows, folder):
     tap.check("each window, asked for, equal to that of a tcpdump", findings[:8])
 
 
-def check_without_stamps(nic, rows_program, folder):
-    """net_af_packet: no stamps, but the same totals, those aside that rest on pauses."""
+def check_without_stamps(nic, rows_program, folder, driver, interface):
+    """A driver without stamps: the same totals, those aside that rest on pauses."""
     names = [name for name in check_capture.TOTALS if name not in check_capture.OF_TIME]
-    record = os.path.join(folder, "ring.capture")
-    daemon = Daemon(nic, "net_af_packet0,iface=far@10.0.0.1", record)
-    replay()
+    record = os.path.join(folder, driver + ".capture")
+    daemon = Daemon(nic, f"{driver}0,iface={interface}@10.0.0.1", record)
+    subprocess.run(["ip", "link", "set", interface, "up", "mtu", "4200"], check=True)
+    replay(interface="near" if interface == "far" else interface)
     time.sleep(0.5)
     daemon.stop()
     flows, totals, _, losses, _ = check_capture.read_rows(rows_program, record)
@@ -144,7 +145,7 @@ def check_without_stamps(nic, rows_program, folder):
     for number, flow in flows.items():
         key = check_capture.key_of(flow)
         findings += check_capture.compare_totals(key, totals.get(number, {}), wanted.get(key, {}), names)
-    tap.check("net_af_packet: the same totals", findings[:8])
+    tap.check(f"{driver}: the same totals", findings[:8])
 
 
 def check_queues(nic, rows_program, ask_windows, folder):
@@ -274,7 +275,12 @@ def main():
     folder = tempfile.mkdtemp(prefix="qpscope-live-")
     try:
         check_equal(nic, rows_program, ask_windows, folder)
-        check_without_stamps(nic, rows_program, folder)
+        check_without_stamps(nic, rows_program, folder, "net_af_packet", "far")
+        if subprocess.run("ip tuntap add dev made mode tap".split(), capture_output=True).returncode == 0:
+            subprocess.run("ip tuntap del dev made mode tap".split(), check=True)
+            check_without_stamps(nic, rows_program, folder, "net_tap", "made")
+        else:
+            tap.skip("net_tap", "needs the right to make tap devices")
         check_loss(nic, rows_program, folder, "net_pcap", 60)
         check_loss(nic, rows_program, folder, "net_af_packet", 8)
         check_queues(nic, rows_program, ask_windows, folder)

@@ -23,6 +23,7 @@ static char calls[1024];
 static struct rte_eth_dev_info card;
 static struct rte_eth_conf configured;
 static bool refuses_split;
+static bool wants_senders; /* as many queues to send by as to receive by */
 static bool knows_headers; /* splits behind a protocol's header only */
 static struct rte_eth_stats counted;
 static int statistics_count;
@@ -73,10 +74,21 @@ int rte_eth_buffer_split_get_supported_hdr_ptypes(uint16_t id, uint32_t *types, 
 int rte_eth_dev_configure(uint16_t id, uint16_t receive, uint16_t send, const struct rte_eth_conf *configuration)
 {
     assert_int_equal(id, PORT);
-    assert_int_equal(send, 0);
     assert_true(receive >= 1);
     configured = *configuration;
-    note("configure");
+    note(send == 0 ? "configure" : "configure(send)");
+    return wants_senders && send != receive ? -EINVAL : 0;
+}
+
+int rte_eth_tx_queue_setup(uint16_t id, uint16_t queue, uint16_t descriptors, unsigned socket,
+                           const struct rte_eth_txconf *configuration)
+{
+    (void)id;
+    (void)queue;
+    (void)descriptors;
+    (void)socket;
+    (void)configuration;
+    note("sender");
     return 0;
 }
 
@@ -245,7 +257,7 @@ static int reset(void **state)
     (void)state;
     card = (struct rte_eth_dev_info){.driver_name = "mlx5_pci", .max_rx_queues = 8};
     card.switch_info.domain_id = RTE_ETH_DEV_SWITCH_DOMAIN_ID_INVALID;
-    refuses_split = knows_headers = false;
+    refuses_split = knows_headers = wants_senders = false;
     return 0;
 }
 
@@ -272,11 +284,22 @@ static void test_split(void **state)
     assert_string_equal(calls, "configure queue(split) start stop close ");
     refuses_split = true; /* whole frames then, in the larger buffers */
     live(&port, STEERING_OFF, 1, false);
-    assert_string_equal(calls, "configure queue(split) configure queue(rest) start stop close ");
+    assert_string_equal(calls,
+                        "configure queue(split) configure(send) queue(split) configure queue(rest) start stop close ");
     assert_int_equal(configured.rxmode.offloads, 0);
     knows_headers = true;
     live(&port, STEERING_OFF, 1, false);
     assert_string_equal(calls, "configure queue(frames) start stop close ");
+}
+
+static void test_a_driver_that_wants_senders(void **state)
+{
+    struct port port;
+
+    (void)state;
+    wants_senders = true;
+    live(&port, STEERING_OFF, 1, false);
+    assert_string_equal(calls, "configure configure(send) queue(frames) sender start stop close ");
 }
 
 static void test_queues(void **state)
@@ -371,9 +394,13 @@ static void test_no_such_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_order, reset),      cmocka_unit_test_setup(test_split, reset),
-        cmocka_unit_test_setup(test_queues, reset),     cmocka_unit_test_setup(test_loss, reset),
-        cmocka_unit_test_setup(test_statistics, reset), cmocka_unit_test_setup(test_no_such_device, reset),
+        cmocka_unit_test_setup(test_order, reset),
+        cmocka_unit_test_setup(test_split, reset),
+        cmocka_unit_test_setup(test_a_driver_that_wants_senders, reset),
+        cmocka_unit_test_setup(test_queues, reset),
+        cmocka_unit_test_setup(test_loss, reset),
+        cmocka_unit_test_setup(test_statistics, reset),
+        cmocka_unit_test_setup(test_no_such_device, reset),
     };
 
     return cmocka_run_group_tests_name("port", tests, NULL, NULL);
