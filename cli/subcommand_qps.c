@@ -66,15 +66,29 @@ static const struct option_program program = {
 };
 
 static const struct column queue_pair_columns[] = {
-    {NULL, "device", COLUMN_TEXT},         {"device", NULL, COLUMN_TEXT},
-    {"port", NULL, COLUMN_INTEGER},        {"lqpn", "QPN", COLUMN_HEX},
-    {"state", "state", COLUMN_TEXT},       {"rank", "rank", COLUMN_INTEGER},
-    {"peer_rank", "peer", COLUMN_INTEGER}, {"communicator", "comm", COLUMN_INTEGER},
-    {"role", "role", COLUMN_TEXT},         {"payload_bytes", "payload", COLUMN_BYTES},
-    {"rqpn", "peer QPN", COLUMN_HEX},      {"remote_address", "peer address", COLUMN_TEXT},
-    {"pid", "pid", COLUMN_INTEGER},        {"address", NULL, COLUMN_TEXT},
-    {"comm", NULL, COLUMN_TEXT},           {"communicator_identity", NULL, COLUMN_TEXT},
+    {NULL, "device", COLUMN_TEXT},
+    {"device", NULL, COLUMN_TEXT},
+    {"port", NULL, COLUMN_INTEGER},
+    {"lqpn", "QPN", COLUMN_HEX},
+    {"state", "state", COLUMN_TEXT},
+    {"rank", "rank", COLUMN_INTEGER},
+    {"peer_rank", "peer", COLUMN_INTEGER},
+    {"communicator", "comm", COLUMN_INTEGER},
+    {"role", "role", COLUMN_TEXT},
+    {"payload_bytes", "payload", COLUMN_BYTES},
+    {"rqpn", "peer QPN", COLUMN_HEX},
+    {"remote_address", "peer address", COLUMN_TEXT},
+    {"pid", "pid", COLUMN_INTEGER},
+    {"address", NULL, COLUMN_TEXT},
+    {"comm", NULL, COLUMN_TEXT},
+    {"communicator_identity", NULL, COLUMN_TEXT},
     {"attributed", NULL, COLUMN_FLAG},
+    {"retransmitted_frames", NULL, COLUMN_INTEGER},
+    {"marked_frames", NULL, COLUMN_INTEGER},
+    {"timeouts", NULL, COLUMN_INTEGER},
+    {"got_naks", NULL, COLUMN_INTEGER},
+    {"got_rnr_naks", NULL, COLUMN_INTEGER},
+    {"got_cnps", NULL, COLUMN_INTEGER},
 };
 
 #define CONDITION                                                                                                      \
@@ -105,12 +119,17 @@ static const char in_use_sql[] =
 /* Several vantages count the same flow: each adds up its ports, and the fullest count stands. */
 static const struct listing queue_pairs = {
     "queue_pairs",
-    "WITH carried AS (SELECT queue_pair, vantage, sum(payload_bytes) AS bytes FROM flow "
+    "WITH carried AS (SELECT queue_pair, vantage, sum(payload_bytes) AS bytes, sum(retransmitted_frames) AS resent, "
+    "sum(marked_frames) AS marked, sum(timeouts) AS timeouts, sum(got_naks) AS naks, sum(got_rnr_naks) AS rnr_naks, "
+    "sum(got_cnps) AS cnps FROM flow LEFT JOIN flow_evidence ON flow_evidence.flow = flow.id "
     "WHERE queue_pair IS NOT NULL GROUP BY queue_pair, vantage), "
-    "payload AS (SELECT queue_pair, max(bytes) AS bytes FROM carried GROUP BY queue_pair) "
+    "payload AS (SELECT queue_pair, max(bytes) AS bytes, max(resent) AS resent, max(marked) AS marked, "
+    "max(timeouts) AS timeouts, max(naks) AS naks, max(rnr_naks) AS rnr_naks, max(cnps) AS cnps "
+    "FROM carried GROUP BY queue_pair) "
     "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, q.peer_rank, c.id, q.role, "
     "payload.bytes, q.remote_qpn, q.remote_address, p.pid, q.address, p.command, c.identity, q.member IS NOT "
-    "NULL " TABLES "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 2 OR " HIDDEN " IS NULL) "
+    "NULL, payload.resent, payload.marked, payload.timeouts, payload.naks, payload.rnr_naks, payload.cnps " TABLES
+    "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 2 OR " HIDDEN " IS NULL) "
     "ORDER BY q.rank IS NULL, q.rank, c.id, q.device, q.port, q.qpn, q.id",
     queue_pair_columns,
     COUNT(queue_pair_columns),

@@ -174,6 +174,9 @@ def qps_shows_what_is_in_use():
     sent = {pair["rank"]: pair["payload_bytes"] for pair in document["queue_pairs"] if pair["role"] == "sender"}
     equal(sent, {rank: 1048576 * (1 + rank) for rank in range(4)})
     equal({pair["pid"] for pair in document["queue_pairs"]}, {1000, 1001, 1002, 1003})
+    answers = {pair["rank"]: [pair[key] for key in ("timeouts", "got_naks", "got_rnr_naks", "got_cnps", "retransmitted_frames")]
+               for pair in document["queue_pairs"] if pair["role"] == "sender"}
+    equal(answers, {rank: [rank, 3 + rank, 2 * rank, 5 + rank, 0] for rank in range(4)})
     equal(document["unattributed_flows"], [{"port": "far0", "vantage": "tx", "source": "10.0.0.9",
                                             "destination": "10.0.0.1", "rqpn": 65, "data_frames": 16,
                                             "payload_bytes": 65536}])

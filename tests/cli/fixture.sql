@@ -69,6 +69,14 @@ SELECT 5 + r, 1, 1 + (r + 1) % 4, 'rx', '10.0.0.' || (1 + r), '10.0.0.' || (1 + 
     1 + r, 1, r, (r + 1) % 4, 1000012000000, 1000340000000, 256 * (1 + r) - (r = 3), 1134592 * (1 + r),
     1048576 * (1 + r) - 4096 * (r = 3), 8, 40, 0, 0, 0, 0, 0, 0, 0, 0
 FROM (SELECT 0 AS r UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
+-- What the answers to rank r's data said at the sender's port; at the receiver's its pair was not known.
+INSERT INTO flow_evidence
+SELECT 1 + r, NULL, 'acknowledgements', 49 + r, 256 * (1 + r), 0, 0, 0, r, 0, 0, 2, 40, 3 + r, 3 + r, 0, 0, 0, 2 * r, 960000 * r, 480000,
+    5 + r
+FROM (SELECT 0 AS r UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
+INSERT INTO flow_evidence
+SELECT 5 + r, NULL, NULL, NULL, 256 * (1 + r) - (r = 3), 0, 0, 0, 0, 0, 0, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT 0 AS r UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
 -- The credits of rank 1 to rank 0, seen at the receiver's port only; a stranger; a flow that only acknowledges.
 INSERT INTO flow VALUES
     (9, 1, 1, 'rx', '10.0.0.2', '10.0.0.1', 17, 49160, 0, 5, 1, 1, 0, 1000011000000, 1000330000000, 6, 1000, 384, 6, 30,
