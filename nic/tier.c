@@ -77,9 +77,25 @@ static uint64_t lasts_ns(uint64_t capacity_bytes, uint64_t came_bytes, uint64_t 
     return came_bytes == 0 ? UINT64_MAX : (uint64_t)((double)capacity_bytes / (double)came_bytes * (double)time_ns);
 }
 
+/*
+ * With very many flows windows of the second length are nearly as many as the shortest, and the memory for them would
+ * last no longer than that of those: then they are passed over, which saves their time too.
+ */
+static void judge_middle(struct tiers *tiers, const uint64_t lasts[TIER_RINGS_COUNT], uint64_t now_ns)
+{
+    bool is_passed_over = window_ring_passes_over(tiers->rings[0]);
+    uint64_t expected_ns = is_passed_over ? lasts[2] / TIER_LONG_RATIO : lasts[1];
+
+    if (!is_passed_over && expected_ns < lasts[0])
+        window_ring_pass_over(tiers->rings[0], true, now_ns);
+    else if (is_passed_over && expected_ns / 2 > lasts[0])
+        window_ring_pass_over(tiers->rings[0], false, now_ns);
+}
+
 void tiers_measure(struct tiers *tiers, uint64_t now_ns)
 {
-    uint64_t time_ns = now_ns - tiers->measured_ns;
+    uint64_t time_ns = now_ns - tiers->measured_ns, lasts[TIER_RINGS_COUNT + 1];
+    bool is_first = tiers->measured_ns == 0;
 
     if (time_ns < TIER_GAUGES_NS)
         return;
@@ -88,11 +104,13 @@ void tiers_measure(struct tiers *tiers, uint64_t now_ns)
         uint64_t stored = is_ring ? window_ring_bytes_stored(tiers->rings[i]) : history_bytes_stored(tiers->history);
         uint64_t capacity =
             is_ring ? window_ring_bytes_capacity(tiers->rings[i]) : history_bytes_capacity(tiers->history);
-        if (tiers->measured_ns != 0)
-            tally_set(tiers->tallies, is_ring ? ring_tallies[i].coverage : TALLY_MESSAGES_COVERAGE,
-                      lasts_ns(capacity, stored - tiers->bytes[i], time_ns));
+        lasts[i] = lasts_ns(capacity, stored - tiers->bytes[i], time_ns);
         tiers->bytes[i] = stored;
+        if (!is_first)
+            tally_set(tiers->tallies, is_ring ? ring_tallies[i].coverage : TALLY_MESSAGES_COVERAGE, lasts[i]);
     }
+    if (!is_first)
+        judge_middle(tiers, lasts, now_ns);
     tiers->measured_ns = now_ns;
 }
 

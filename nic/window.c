@@ -19,6 +19,7 @@
 #define BLOCK_BYTES_MIN 4096u
 #define BLOCKS_WANTED   16u /* at least, where the memory allows */
 #define BLOCKS_MIN      4u
+#define HELD_NOTHING    (UINT64_MAX / WINDOW_NS_LIMIT)
 #define WINDOW_NS_LIMIT (1000u * WINDOW_NS_MAX)
 
 struct block {
@@ -51,6 +52,7 @@ struct window_ring {
     struct window_ring *coarser;
     uint32_t coarser_mask; /* windows of this ring in one of that, minus 1 */
     uint8_t coarser_shift;
+    bool passes_over; /* the coarser one */
     struct window_tallies tallies;
     uint32_t block_bytes;
     uint32_t blocks_count;
@@ -354,12 +356,38 @@ static void roll_up_other(const struct window_ring *ring, const struct window *w
                             .first_offset_ns = before_ns + window->first_offset_ns};
 }
 
+/* The same where the coarser ring is passed over: what is still open of it goes the usual way. */
+static void roll_up_far(const struct window_ring *ring, const struct window *window, struct window *into, uint32_t flow)
+{
+    const struct window_ring *coarser = ring->coarser;
+    struct window between = *window;
+
+    if (into->open) {
+        roll_up(coarser, into, into + 1, flow);
+        into->open = 0;
+    }
+    between.index = window->index >> ring->coarser_shift;
+    between.first_offset_ns += (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
+    between.last_offset_ns += (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
+    roll_up(coarser, &between, into + 1, flow);
+}
+
 static inline void store_and_roll_up(struct window_ring *ring, const struct window *window,
                                      struct window_coarse *coarse, uint32_t flow)
 {
     store(ring, window, flow);
-    if (ring->coarser != NULL)
+    if (ring->passes_over)
+        roll_up_far(ring, window, coarse->windows, flow);
+    else if (ring->coarser != NULL)
         roll_up(ring, window, coarse->windows, flow);
+}
+
+void window_ring_pass_over(struct window_ring *ring, bool is_passed_over, uint64_t now_ns)
+{
+    if (ring->passes_over == is_passed_over)
+        return;
+    ring->passes_over = is_passed_over;
+    ring->coarser->held_from = is_passed_over ? HELD_NOTHING : now_ns / ring->coarser->window_ns + 1;
 }
 
 void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow)
@@ -380,7 +408,7 @@ void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse,
         store(coarser, window, flow);
         if (coarser->coarser != NULL)
             roll_up(coarser, window, window + 1, flow);
-        window->open = false;
+        window->open = 0;
     }
 }
 
@@ -445,6 +473,11 @@ void window_record_coarse(const struct record_window *window, uint32_t window_ns
         .retransmitted_frames = window->retransmitted_frames,
         .marked_frames = window->marked_frames,
     };
+}
+
+bool window_ring_passes_over(const struct window_ring *ring)
+{
+    return ring->passes_over;
 }
 
 /* ---- reading ---- */

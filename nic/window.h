@@ -76,6 +76,13 @@ void window_ring_prepare(struct window_ring *ring);
  */
 void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser);
 
+/*
+ * While set, the ring behind this one stores nothing, and is passed over for the one behind it; it holds nothing then,
+ * and afterwards what comes from `now_ns` on.
+ */
+void window_ring_pass_over(struct window_ring *ring, bool is_passed_over, uint64_t now_ns);
+bool window_ring_passes_over(const struct window_ring *ring);
+
 uint32_t window_ring_window_ns(const struct window_ring *ring);
 
 /*

@@ -156,8 +156,10 @@ static void take_turn(struct lane *lane, enum figure figure)
 
     if (figure != FIGURE_READ)
         port_fill(lane->port);
-    if (figure == FIGURE_PATH)
+    if (figure == FIGURE_PATH) {
         traffic_fill(&lane->traffic);
+        tiers_measure(&lane->meter.tiers, lane->at_ns);
+    }
     uint64_t instructions = read_counter(lane), start_ns = clock_now_ns();
     turns[figure](lane);
     uint64_t taken_ns = clock_now_ns() - start_ns;
