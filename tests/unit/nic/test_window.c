@@ -334,6 +334,77 @@ static void test_pins(void **state)
     window_ring_destroy(&pinned.ring);
 }
 
+#define COARSE_MEMORY (1024u * 1024u)
+
+struct sums {
+    uint64_t windows;
+    uint64_t frames;
+    uint64_t bytes;
+};
+
+static struct sums sum_of(const struct window_ring *ring)
+{
+    struct record_window records[64];
+    struct sums sums = {0};
+    struct window_walk walk;
+    bool done = false;
+
+    window_walk_begin(ring, &walk, 0, UINT64_MAX, 0);
+    while (!done) {
+        size_t count = window_walk_next(ring, &walk, records, 64, 1000, &done);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(records[i].last_offset_ns < window_ring_window_ns(ring));
+            assert_true(records[i].first_offset_ns <= records[i].last_offset_ns);
+            sums.windows++;
+            sums.frames += records[i].frames;
+            sums.bytes += records[i].payload_bytes;
+        }
+    }
+    return sums;
+}
+
+/*
+ * A frame each 3 us for 30 ms, the ring of the middle length passed over from 10 to 20 ms: the windows and the longest
+ * ones hold everything, the middle ones what came outside of that time.
+ */
+static void test_coarser_rings(void **state)
+{
+    struct fixture *fixture = *state;
+    struct window_ring *rings[3];
+    struct window_coarse coarse = {0};
+    struct window window = {0};
+    uint64_t from_ns = 11000000, to_ns = 12000000;
+
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t window_ns = i == 0 ? WINDOW_NS : i == 1 ? 16 * WINDOW_NS : 256 * WINDOW_NS;
+        assert_int_equal(window_ring_create(&rings[i], window_ns, COARSE_MEMORY, 0, tallies_of(fixture)), 0);
+        if (i > 0)
+            window_ring_set_coarser(rings[i - 1], rings[i]);
+    }
+    for (uint64_t at_ns = 0; at_ns < 30000000; at_ns += 3000) {
+        const struct window_frame frame = {.at_ns = at_ns, .wire_bytes = 1082, .payload_bytes = 1024};
+        if (at_ns == 10002000 || at_ns == 20001000)
+            window_ring_pass_over(rings[0], at_ns == 10002000, at_ns);
+        window_note(rings[0], &window, &coarse, 1, &frame);
+        if (at_ns == 15000000)
+            assert_false(window_ring_holds(rings[1], &from_ns, &to_ns));
+    }
+    window_close(rings[0], &window, &coarse, 1);
+    window_close_coarse(rings[0], &coarse, 1, UINT64_MAX);
+    struct sums shortest = sum_of(rings[0]), middle = sum_of(rings[1]), longest = sum_of(rings[2]);
+    assert_int_equal(shortest.windows, 3750); /* 30 ms in 8 us */
+    assert_int_equal(shortest.frames, 10000);
+    assert_int_equal(longest.windows, 15); /* in 2.048 ms */
+    assert_int_equal(longest.frames, 10000);
+    assert_int_equal(longest.bytes, 10000 * 1024);
+    assert_true(middle.frames > 6600 && middle.frames < 6720);
+    assert_true(middle.windows >= 156 && middle.windows <= 159);
+    assert_false(window_ring_holds(rings[1], &from_ns, &to_ns));
+    assert_true(window_ring_holds(rings[2], &from_ns, &to_ns));
+    for (unsigned i = 0; i < 3; i++)
+        window_ring_destroy(&rings[i]);
+}
+
 /* What was not stored cannot be pinned, and without room nothing can. */
 static void test_what_cannot_be_pinned(void **state)
 {
@@ -367,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_walk_is_overtaken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_window_comes_back_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pins, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_coarser_rings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_pinned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refuses_what_makes_no_sense, setup, teardown),
     };
