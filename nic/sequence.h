@@ -16,7 +16,7 @@ struct sequence {
     uint32_t run; /* all from here to the highest have been seen */
     bool begun;
     uint64_t seen[SEQUENCE_PSNS / 64]; /* bit PSN % SEQUENCE_PSNS; of those before the run */
-} __attribute__((aligned(16))); /* what each frame touches lies in one line */
+} __attribute__((aligned(16)));        /* what each frame touches lies in one line */
 
 enum sequence_place {
     SEQUENCE_NEXT = 0, /* above the highest: the new highest */
