@@ -55,8 +55,18 @@ int meter_init(struct meter *meter, const struct meter_options *options, struct 
 
 void meter_prepare(struct meter *meter)
 {
+    const struct tiers *tiers = &meter->tiers;
+    const double mib = 1 << 20;
+
     flow_table_prepare(meter->flows);
     tiers_prepare(&meter->tiers);
+    log_info(
+        "memory in MiB: %.1f for %u flows, %.1f for windows of %g us, %.1f of %g us, %.1f of %g us, %.1f for messages",
+        (double)flow_table_bytes(flow_capacity(meter->flows)) / mib, flow_capacity(meter->flows),
+        (double)window_ring_bytes_capacity(tiers->rings[0]) / mib, window_ring_window_ns(tiers->rings[0]) / 1e3,
+        (double)window_ring_bytes_capacity(tiers->rings[1]) / mib, window_ring_window_ns(tiers->rings[1]) / 1e3,
+        (double)window_ring_bytes_capacity(tiers->rings[2]) / mib, window_ring_window_ns(tiers->rings[2]) / 1e3,
+        (double)history_bytes_capacity(tiers->history) / mib);
 }
 
 void meter_fini(struct meter *meter)

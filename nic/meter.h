@@ -39,7 +39,7 @@ struct meter {
 int meter_init(struct meter *meter, const struct meter_options *options, struct tallies *tallies);
 void meter_fini(struct meter *meter);
 
-/* Has all memory taken now, so that no frame waits for a page; for live traffic. */
+/* Has all memory taken now, so that no frame waits for a page, and logs how it is split; for live traffic. */
 void meter_prepare(struct meter *meter);
 
 /* The ports that frames will come from: their addresses decide a flow's vantage. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ask_windows CONTROL-URL [FROM-NS TO-NS]: asks a qpscope-nic for all windows of an interval (without one: of the last
- * hour), as the correlator does for a slow step. They come on its link and in its capture file.
+ * ask_windows CONTROL-URL [FROM-NS TO-NS [TIER [LIMIT]]]: asks a qpscope-nic for the windows of an interval (without
+ * one: of the last hour), as the correlator does for a slow step. They come on its link and in its capture file. TIER
+ * and LIMIT as in wire/record.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,17 @@ int main(int argc, char **argv)
     struct emitter *emitter;
 
     log_init("ask_windows", LOG_INFO);
-    if (argc != 2 && argc != 4)
+    if (argc != 2 && (argc < 4 || argc > 6))
         return 2;
     const struct emitter_options options = {.kind = EMITTER_COMMAND, .instance = "ask_windows", .link_url = argv[1]};
     uint64_t now_ns = clock_now_ns();
     struct record_trigger trigger = {
         .header.source = 1, .from_ns = now_ns < HOUR_NS ? 1 : now_ns - HOUR_NS, .to_ns = now_ns};
-    if (argc == 4) {
+    if (argc > 4)
+        trigger.tier = (uint32_t)strtoul(argv[4], NULL, 10);
+    if (argc > 5)
+        trigger.limit = (uint32_t)strtoul(argv[5], NULL, 10);
+    if (argc >= 4) {
         trigger.from_ns = strtoull(argv[2], NULL, 10);
         trigger.to_ns = strtoull(argv[3], NULL, 10);
     }

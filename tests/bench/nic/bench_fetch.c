@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     size_t count;
     bool is_right = false;
 
-    log_init("bench_fetch", LOG_INFO);
+    log_init("bench_fetch", LOG_WARNING);
     int parsed = option_parse(&program, argc, argv, &bench.settings, &positionals, &count);
     if (parsed != OPTION_RESULT_RUN)
         return parsed == OPTION_RESULT_DONE ? 0 : 2;

@@ -334,7 +334,7 @@ int main(int argc, char **argv)
     size_t count;
     bool is_exact = true;
 
-    log_init("bench_nic", LOG_INFO);
+    log_init("bench_nic", LOG_WARNING);
     int parsed = option_parse(&program, argc, argv, &settings, &positionals, &count);
     if (parsed != OPTION_RESULT_RUN)
         return parsed == OPTION_RESULT_DONE ? 0 : 2;

@@ -395,6 +395,28 @@ static void test_other_tiers(void **state)
     assert_int_equal(fixture->messages - before, 200);
 }
 
+/* What a pin kept is sent when the ring has long gone round, and the end says that a pin kept it. */
+static void test_from_a_pin(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 3000000000;
+    const uint32_t before = 2000, after = 800000;
+
+    open_parts(fixture, 4u << 20);
+    for (uint32_t i = 0; i < before; i++)
+        pass(fixture, 1, i, start_ns + i * WINDOW_NS);
+    meter_settle(&fixture->meter, start_ns + before * WINDOW_NS, 0);
+    assert_true(tiers_pin(&fixture->meter.tiers, start_ns + 500 * WINDOW_NS, start_ns + 699 * WINDOW_NS));
+    for (uint32_t i = before; i < after; i++)
+        pass(fixture, 1, i & 0xffffff, start_ns + i * WINDOW_NS);
+    assert_true(window_ring_held_from(fixture->meter.windows) > start_ns / WINDOW_NS + before);
+    ask(fixture, start_ns + 500 * WINDOW_NS, start_ns + 700 * WINDOW_NS, 1);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows, 200);
+    assert_int_equal(fixture->end.flags, TRIGGER_END_PINNED);
+    assert_true(fixture->end.from_ns == start_ns + 500 * WINDOW_NS && fixture->end.to_ns == start_ns + 700 * WINDOW_NS);
+}
+
 static bool has_rejected(const struct fixture *fixture)
 {
     return fixture->tallies.values[TALLY_CONTROL_REJECTED] == 2;
@@ -429,6 +451,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_flows_named, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ranked_by_retransmission, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_tiers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_from_a_pin, setup, teardown),
         cmocka_unit_test_setup_teardown(test_requests_that_make_no_sense, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_publisher", tests, NULL, NULL);
