@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/census.h"
+#include "nic/counting/census.h"
 #include "nic/report.h"
-#include "nic/source.h"
+#include "nic/source/source.h"
 #include "nic/team.h"
 #include "nic/worker.h"
 #include "wire/clock.h"

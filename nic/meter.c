@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nic/icrc.h"
-#include "nic/rdma_port.h"
+#include "nic/frame/icrc.h"
+#include "nic/port/rdma_port.h"
 #include "wire/log.h"
 
 #define ICRC_BYTES     4

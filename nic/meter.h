@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "nic/flow.h"
-#include "nic/set_up.h"
-#include "nic/source.h"
+#include "nic/flow/flow.h"
+#include "nic/flow/set_up.h"
+#include "nic/source/source.h"
 #include "nic/tally.h"
-#include "nic/tier.h"
+#include "nic/window/tier.h"
 
 struct meter_options {
     uint32_t window_ns;

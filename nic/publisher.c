@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/fetch.h"
-#include "nic/merger.h"
+#include "nic/flow/merger.h"
+#include "nic/window/fetch.h"
 #include "wire/batch.h"
 #include "wire/link.h"
 #include "wire/log.h"

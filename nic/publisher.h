@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "nic/meter.h"
-#include "nic/source.h"
+#include "nic/source/source.h"
 #include "wire/emitter.h"
 
 struct publisher;

@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "nic/source.h"
+#include "nic/source/source.h"
 #include "wire/link.h"
 #include "wire/log.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "nic/flow.h"
+#include "nic/flow/flow.h"
 #include "nic/tally.h"
 #include "wire/record.h"
 

@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 
 #include "nic/meter.h"
-#include "nic/port_watch.h"
+#include "nic/port/port_watch.h"
 #include "nic/publisher.h"
-#include "nic/source.h"
+#include "nic/source/source.h"
 #include "nic/worker.h"
 
 struct team_options {

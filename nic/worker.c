@@ -2,7 +2,7 @@
 /* The loop of a reader. Invariant: what needs no doing at every burst is done every 100 ms, between two bursts. */
 #include "nic/worker.h"
 
-#include "nic/port_counter.h"
+#include "nic/port/port_counter.h"
 
 #define HOUSEKEEPING_NS 100000000u
 #define SETTLED_FLOWS   16u

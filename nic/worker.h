@@ -8,11 +8,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "nic/counting.h"
+#include "nic/counting/counting.h"
 #include "nic/meter.h"
 #include "nic/publisher.h"
-#include "nic/source.h"
-#include "nic/watch.h"
+#include "nic/source/source.h"
+#include "nic/window/watch.h"
 
 struct worker {
     struct tallies tallies;

@@ -13,7 +13,7 @@
 #include "nic/dpdk/rule.h"
 #include "nic/dpdk/specification.h"
 #include "nic/dpdk/steering.h"
-#include "nic/source.h"
+#include "nic/source/source.h"
 
 struct rte_eth_xstat;
 struct rte_eth_xstat_name;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nic/opcode.h"
+#include "nic/frame/opcode.h"
 #include "wire/log.h"
 
 #define GROUP_ROOT   0

@@ -4,7 +4,7 @@
  * no more payload than the frame had bytes; the same answer by the short way and by the long one; and that counting the
  * frame breaks no sum.
  */
-#include "nic/icrc.h"
+#include "nic/frame/icrc.h"
 #include "nic/meter.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Any bytes as the kernel's dump of a queue pair; the first 8 are the numbers that are looked for. Checked: what is
  * found names the remote queue pair that was asked for, and nothing has more than 24 bits.
  */
-#include "nic/mlx5_layout.h"
+#include "nic/mlx5/mlx5_layout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Any bytes as a pcap or pcapng file. Checked: every packet lies within the bytes, there are no more of them than bytes
  * for their headers, and nothing comes after the end.
  */
-#include "nic/packet_file.h"
+#include "nic/source/packet_file.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Management datagrams, one behind the other, to and fro. Checked: what a connection is known by leads back to itself.
  */
-#include "nic/set_up.h"
+#include "nic/flow/set_up.h"
 
 #include <stdlib.h>
 #include <string.h>

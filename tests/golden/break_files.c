@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "nic/icrc.h"
+#include "nic/frame/icrc.h"
 #include "nic/meter.h"
-#include "nic/packet_file.h"
+#include "nic/source/packet_file.h"
 #include "wire/log.h"
 
 #define CUTS_SAMPLED  5000u

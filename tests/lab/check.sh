@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$out" ] || { out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT; }
 mkdir -p "$out"
-rm -f "$out/found.jsonl"
+rm -f "$out/found.jsonl" "$out/beside.jsonl"
 qpscope=$build/cli/qpscope bad=0
 
 judge() { # judge JOB COMMAND...: a check that prints TAP, each line with the job's name
@@ -52,7 +52,7 @@ while read -r _ job _; do
         continue
     fi
     judge "$job" "$here/check_owners.py" "$folder"
-    judge "$job" "$here/check_job.py" --collect "$out/found.jsonl" "$folder"
+    judge "$job" "$here/check_job.py" --collect "$out/$([ "$job" = asked ] && echo beside || echo found).jsonl" "$folder"
     [ "$job" != asked ] || judge "$job" "$here/check_asked.py" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")

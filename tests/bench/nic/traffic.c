@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nic/pages.h"
+#include "nic/window/pages.h"
 #include "wire/log.h"
 
 #define AT_IP_LENGTH   16

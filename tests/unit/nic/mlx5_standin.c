@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "nic/mlx5_device_private.h"
+#include "nic/mlx5/mlx5_device_private.h"
 
 #define COUNTERS_MAX 8192
 #define RULES_MAX    2048

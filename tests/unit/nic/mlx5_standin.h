@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "nic/mlx5_device.h"
+#include "nic/mlx5/mlx5_device.h"
 
 struct standin_limits {
     unsigned counters;      /* in all */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/answer.h"
+#include "nic/flow/answer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

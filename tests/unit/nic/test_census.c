@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A run of a source that counts: what it hands out lies in the capture file, and on standard output, in an order that
  * can be read. */
-#include "nic/census.h"
+#include "nic/counting/census.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "nic/source_private.h"
+#include "nic/source/source_private.h"
 #include "wire/batch.h"
 #include "wire/capture.h"
 #include "wire/clock.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A foreign counter through wraps and resets, and the numbers of sysfs as it writes them. */
-#include "nic/counter_track.h"
+#include "nic/port/counter_track.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

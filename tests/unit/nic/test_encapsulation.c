@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Headers around a frame, and what of them is in the flow's key. Values from the header layouts in the specifications.
  */
-#include "nic/encapsulation.h"
+#include "nic/frame/encapsulation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "nic/icrc.h"
+#include "nic/frame/icrc.h"
 #include "tests/unit/nic/draft.h"
 
 /* Bytes put together from the inside out. */

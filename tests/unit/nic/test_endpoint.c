@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs that come, change, go, and come again under the same number. */
-#include "nic/endpoint.h"
+#include "nic/counting/endpoint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

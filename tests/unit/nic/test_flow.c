@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/flow.h"
+#include "nic/flow/flow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/frame.h"
+#include "nic/frame/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

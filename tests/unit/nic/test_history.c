@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/history.h"
+#include "nic/window/history.h"
 
 #include <errno.h>
 #include <setjmp.h>

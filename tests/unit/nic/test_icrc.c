@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Frames whose ICRC another implementation computed: hardware and soft-RoCE. Each bit of them matters, or must not. */
-#include "nic/icrc.h"
+#include "nic/frame/icrc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/merger.h"
+#include "nic/flow/merger.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

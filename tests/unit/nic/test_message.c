@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/message.h"
+#include "nic/flow/message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

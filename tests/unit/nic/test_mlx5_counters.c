@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counting queue pairs in a stand-in device: known traffic in, readings out. */
-#include "nic/mlx5_counters.h"
+#include "nic/mlx5/mlx5_counters.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * Contexts out of dumps that are put together here, by sums of field widths: an address path is 0x160 bits (0x80 before
  * its GID of 0x80, 0x60 after it), two of them follow the context's first 0xc0 bits.
  */
-#include "nic/mlx5_layout.h"
+#include "nic/mlx5/mlx5_layout.h"
 
 #include <errno.h>
 #include <setjmp.h>

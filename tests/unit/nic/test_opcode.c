@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The opcode table against the list of the InfiniBand Architecture Specification 1.7, table 38, written down again
  * here. */
-#include "nic/opcode.h"
+#include "nic/frame/opcode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files put together by hand: time resolutions and byte orders that frames/ has none of, and cuts at every byte. */
-#include "nic/packet_file.h"
+#include "nic/source/packet_file.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * Ports' counters from a made tree of sysfs, a stand-in for the interface's driver (the functions of ethtool.h below)
  * and one for DPDK's driver (a source that has statistics).
  */
-#include "nic/port_counter.h"
+#include "nic/port/port_counter.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "nic/ethtool.h"
-#include "nic/rdma_port.h"
-#include "nic/source_private.h"
+#include "nic/port/ethtool.h"
+#include "nic/port/rdma_port.h"
+#include "nic/source/source_private.h"
 #include "wire/clock.h"
 
 /* ---- the interface's driver ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Readings from sequence numbers, against arithmetic done by hand. */
-#include "nic/psn.h"
+#include "nic/psn/psn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/recovery.h"
+#include "nic/flow/recovery.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/sequence.h"
+#include "nic/flow/sequence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "nic/mlx5_counters.h"
-#include "nic/rdma_netlink.h"
-#include "nic/rdma_port.h"
-#include "nic/source.h"
+#include "nic/mlx5/mlx5_counters.h"
+#include "nic/port/rdma_port.h"
+#include "nic/psn/rdma_netlink.h"
+#include "nic/source/source.h"
 #include "tests/unit/nic/mlx5_standin.h"
 #include "wire/clock.h"
 

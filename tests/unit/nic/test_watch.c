@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Flows that break their pattern, through the whole meter: what is pinned outlives the ring. */
-#include "nic/watch.h"
+#include "nic/window/watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

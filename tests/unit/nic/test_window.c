@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/window.h"
+#include "nic/window/window.h"
 
 #include <errno.h>
 #include <setjmp.h>

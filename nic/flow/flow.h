@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of flows: fixed size, looked up by key; what is new is refused when it is full. A flow stays where it is
+ * until the table is destroyed. A new connection under an old key gets a flow of its own, of the next generation. All
+ * on the measuring thread; nothing allocates after create.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/flow/answer.h"
+#include "nic/flow/message.h"
+#include "nic/flow/pairing.h"
+#include "nic/flow/recovery.h"
+#include "nic/flow/reuse.h"
+#include "nic/flow/sequence.h"
+#include "nic/frame/frame.h"
+#include "nic/window/window.h"
+#include "wire/record.h"
+
+#define FLOW_BURST_MAX 32
+
+enum flow_stream_kind {
+    FLOW_REQUESTS = 0,
+    FLOW_RESPONSES = 1, /* READ responses: numbered by the other direction's requests */
+    FLOW_STREAMS_COUNT,
+};
+
+/* What each data frame adds to, and what is rare but about data. */
+struct flow_count {
+    uint64_t data_frames;
+    uint64_t wire_bytes;
+    uint64_t payload_bytes;
+    uint64_t messages;
+    uint32_t marked_frames;
+    uint32_t repeated_frames;
+    uint32_t late_frames;
+    uint32_t retransmitted_frames;
+    uint64_t retransmitted_bytes;
+    uint64_t last_ns;
+};
+
+/* The last READ that was asked for: one for a part of it asks again. */
+struct flow_read {
+    uint64_t place;
+    uint32_t bytes;
+    uint32_t psn;
+};
+
+struct flow_stream {
+    struct message_track messages;
+    struct sequence sequence;
+};
+
+/* What each data frame touches comes first, in the fewest lines of 64 bytes. */
+struct flow {
+    struct flow_key key;
+    uint32_t number;        /* counts from 1 */
+    struct frame_look look; /* of the last data frame */
+    struct flow_count total;
+    struct window window;
+    uint64_t data_ns; /* time of the last data frame */
+    uint64_t first_ns;
+    uint32_t generation;
+    uint8_t vantage;
+    uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
+    struct window_coarse coarse __attribute__((aligned(64)));
+    struct flow_stream streams[FLOW_STREAMS_COUNT];
+    uint32_t source_port_changes;
+    uint32_t next_of_pair; /* for the table */
+    struct recovery recovery[FLOW_STREAMS_COUNT];
+    struct answers answers; /* that travel in this flow */
+    struct pairing pairing;
+    struct flow_read read;
+    struct reuse reuse; /* of the requests */
+} __attribute__((aligned(64)));
+
+struct flow_table;
+
+int flow_table_create(struct flow_table **table, uint32_t flows_max);
+void flow_table_destroy(struct flow_table **table);
+
+/* Has all its memory taken now. */
+void flow_table_prepare(struct flow_table *table);
+
+/* Bytes that a table of that size takes. */
+size_t flow_table_bytes(uint32_t flows_max);
+
+/* The newest flow of a key, or NULL. */
+struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
+
+/*
+ * The same for a burst of at most FLOW_BURST_MAX frames; the memory of one is on its way while others are looked for,
+ * and what a data frame will change of it is asked for too.
+ */
+void flow_find_burst(struct flow_table *table, const struct frame *frames, size_t count, struct flow **flows);
+
+/* A new flow; one of the same key is succeeded. NULL when the table is full. */
+struct flow *flow_add(struct flow_table *table, const struct flow_key *key);
+
+uint32_t flow_capacity(const struct flow_table *table);
+
+/* Flow numbers 1 .. flow_count. */
+uint32_t flow_count(const struct flow_table *table);
+struct flow *flow_at(const struct flow_table *table, uint32_t number);
+
+/* The flows from the key's destination to its source, one after the other; NULL begins, NULL ends. */
+struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow);
+
+/* Fills the record that introduces the flow. */
+void flow_record(const struct flow *flow, struct record_flow *record);
+
+/* Fills the record of its counts, with those of its pair that concern it; at_ns is left to the caller. */
+void flow_total_record(struct flow_table *table, const struct flow *flow, struct record_flow_total *record);
