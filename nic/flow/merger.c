@@ -66,6 +66,8 @@ static void fill(struct merger *merger, uint64_t now_ns)
     int64_t most = (int64_t)(merger->bytes_per_second / BURST_SHARE) + MESSAGE;
     uint64_t passed_ns = now_ns - merger->filled_ns;
 
+    if (now_ns <= merger->filled_ns)
+        return;
     if (passed_ns > SECOND_NS)
         passed_ns = SECOND_NS;
     int64_t more = (int64_t)(passed_ns * merger->bytes_per_second / SECOND_NS);
@@ -112,12 +114,13 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
     uint32_t slot = (message->header.source - 1) * SLOTS + (message->role != ROLE_DATA);
     struct waiting *waiting = &merger->waiting[slot];
     struct record_message copy = *message;
+    uint64_t ended_ns = message->first_ns + message->duration_ns;
 
     if (merger->bytes_per_second == 0) {
         send(context, &copy);
         return;
     }
-    fill(merger, now_ns);
+    fill(merger, ended_ns > now_ns ? ended_ns : now_ns);
     if (waiting->message.header.source != 0 && can_merge(&waiting->message, message)) {
         tally_add(merger->tallies, TALLY_MESSAGES_MERGED, 1);
         merge(waiting, message);
@@ -129,7 +132,9 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
         return;
     }
     bool is_queued = waiting->message.header.source != 0;
-    uint64_t since_ns = is_queued ? waiting->since_ns : now_ns; /* it keeps its place in the queue */
+    uint64_t since_ns = is_queued           ? waiting->since_ns
+                        : ended_ns < now_ns ? ended_ns
+                                            : now_ns; /* it keeps its place in the queue */
     if (is_queued)
         send_slot(merger, waiting, send, context);
     else

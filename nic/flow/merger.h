@@ -22,7 +22,10 @@ void merger_destroy(struct merger **merger);
 
 typedef void (*merger_send)(void *context, struct record_message *message);
 
-/* A message, at the time `now_ns`: is sent at once, or waits to be merged with those that follow. */
+/*
+ * A message, at the time `now_ns`: is sent at once, or waits to be merged with those that follow. What counts is the
+ * rate at which messages ended, not that at which they are added: a reader that was held up adds many at one time.
+ */
 void merger_add(struct merger *merger, const struct record_message *message, uint64_t now_ns, merger_send send,
                 void *context);
 

@@ -106,6 +106,20 @@ static void test_above_the_rate(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_MESSAGES_MERGED] + fixture->count, messages);
 }
 
+/* Half the rate for three seconds, of which a reader that was held up learns all at once. */
+static void test_a_reader_that_was_held_up(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint32_t i = 0; i < 1500; i++) {
+        struct record_message message = make(1 + i % FLOWS, 1000 * MS + (uint64_t)i * 2 * MS, ROLE_DATA);
+        merger_add(fixture->merger, &message, 1000 * MS, take, fixture);
+        merger_go_on(fixture->merger, 1000 * MS, false, take, fixture);
+        assert_int_equal(fixture->count, i + 1);
+    }
+    assert_int_equal(fixture->tallies.values[TALLY_MESSAGES_MERGED], 0);
+}
+
 /* A burst is of one role, and goes from the first one's beginning to the last one's end. */
 static void test_a_burst(void **state)
 {
@@ -137,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_below_the_rate_nothing_is_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_above_the_rate, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_reader_that_was_held_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_burst, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_merger", tests, NULL, NULL);
