@@ -18,7 +18,7 @@
 #define SEGMENTS_MAX    16   /* executable ones; real files have one or two */
 #define HEADERS_MAX     4096 /* program or section headers */
 #define TABLE_BYTES_MAX (512u << 20)
-#define PLACES_MAX      128
+#define PLACES_MAX      512
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64

@@ -2,6 +2,7 @@
 /* Which symbols make a library: the table of probe.def, looked up in a file's symbol tables. */
 #include "host/library.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "host/elf.h"
@@ -17,10 +18,13 @@ const size_t probe_specs_count = sizeof probe_specs / sizeof probe_specs[0];
 
 #define SPECS_COUNT (sizeof probe_specs / sizeof probe_specs[0])
 
-/* The symbol that a file of this kind must define. */
-static const char *const hints[LIBRARY_KINDS] = {
-    [LIBRARY_COLLECTIVE] = "ncclCommInitRank",
-    [LIBRARY_VERBS] = "ibv_create_qp",
+static const struct {
+    const char *text;
+    const char *symbol;
+} kinds[LIBRARY_KINDS] = {
+#define LIBRARY(name, text, symbol) [LIBRARY_##name] = {text, symbol},
+#include "host/library.def"
+#undef LIBRARY
 };
 
 struct search {
@@ -47,7 +51,7 @@ static int find_kind(struct elf *elf, enum library_kind kind, struct library_pla
         search.specs[count] = i;
         names[count++] = probe_specs[i].symbol;
     }
-    const int found = elf_find(elf, hints[kind], names, count, add_place, &search);
+    const int found = count == 0 ? 0 : elf_find(elf, kinds[kind].symbol, names, count, add_place, &search);
     places->kinds[kind] = found > 0;
     return found < 0 ? found : 0;
 }
@@ -72,4 +76,14 @@ int library_find(int descriptor, struct library_places *places)
     if (error == 0)
         qsort(places->places, places->count, sizeof places->places[0], compare_places);
     return error;
+}
+
+void library_describe(const struct library_places *places, char *text, size_t text_bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (enum library_kind kind = 0; kind < LIBRARY_KINDS && length < text_bytes; kind++)
+        if (places->kinds[kind])
+            length +=
+                (size_t)snprintf(text + length, text_bytes - length, "%s%s", length == 0 ? "" : ", ", kinds[kind].text);
 }

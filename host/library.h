@@ -10,7 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum library_kind { LIBRARY_COLLECTIVE, LIBRARY_VERBS, LIBRARY_KINDS };
+enum library_kind {
+#define LIBRARY(name, text, symbol) LIBRARY_##name,
+#include "host/library.def"
+#undef LIBRARY
+    LIBRARY_KINDS
+};
 
 struct probe_spec {
     enum library_kind kind;
@@ -23,7 +28,7 @@ struct probe_spec {
 extern const struct probe_spec probe_specs[];
 extern const size_t probe_specs_count;
 
-#define LIBRARY_PLACES_MAX 128
+#define LIBRARY_PLACES_MAX 512
 struct library_place {
     size_t spec; /* index into probe_specs */
     uint64_t file_offset;
@@ -32,8 +37,11 @@ struct library_place {
 struct library_places {
     struct library_place places[LIBRARY_PLACES_MAX]; /* in the order of probe_specs */
     size_t count;
-    bool kinds[LIBRARY_KINDS];
+    bool kinds[LIBRARY_KINDS]; /* a kind counts when one of its probes has a place */
 };
 
 /* Count 0 when the file is none of ours. -ENOEXEC, -EBADMSG, another -errno as elf.h; not logged. */
 int library_find(int descriptor, struct library_places *places);
+
+/* The kinds for people: "collective library, CUDA runtime". */
+void library_describe(const struct library_places *places, char *text, size_t text_bytes);

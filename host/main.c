@@ -173,9 +173,9 @@ static size_t attach(void *context, const struct library *library, int descripto
     struct host *host = context;
     const size_t attached = probe_attach(host->probe, library->number, descriptor, places);
     counter_add(host->counters, COUNT_PROBES_FAILED, places->count - attached);
-    log_info("%zu probes in %s%s%s", attached, library->path,
-             places->kinds[LIBRARY_COLLECTIVE] ? " (collective library)" : "",
-             places->kinds[LIBRARY_VERBS] ? " (verbs)" : "");
+    char kinds[128];
+    library_describe(places, kinds, sizeof kinds);
+    log_info("%zu probes in %s (%s)", attached, library->path, kinds);
     if (mapped_ns != 0) {
         const uint64_t late_ns = publisher_now_ns(host->publisher) - mapped_ns;
         raise_counter(host, COUNT_ATTACH_MAX, late_ns);
