@@ -17,7 +17,7 @@
 #include "host/discovery.h"
 #include "host/probe.h"
 #include "host/publisher.h"
-#include "host/tracker.h"
+#include "host/tracker/tracker.h"
 #include "host/watch.h"
 #include "wire/log.h"
 #include "wire/option.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/call.h"
+#include "host/tracker/call.h"
 
 static struct record_call emitted[16];
 static size_t emitted_count;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/communicator.h"
+#include "host/tracker/communicator.h"
 
 static int setup(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/lineage.h"
+#include "host/tracker/lineage.h"
 
 enum { PROCESS = 1, OTHER_PROCESS = 2 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host/queue_pair.h"
+#include "host/tracker/queue_pair.h"
 
 /* The probes' offsets are those of the installed libibverbs' header. */
 #define LAYOUT(structure, member, offset)                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From made events to records: what a kernel test cannot bring about at will. */
-#include "host/tracker.h"
+#include "host/tracker/tracker.h"
 
 #include <errno.h>
 #include <setjmp.h>

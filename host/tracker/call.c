@@ -2,7 +2,7 @@
 /*
  * Groups of calls. Invariant: a thread has at most one group waiting, and it is not empty.
  */
-#include "host/call.h"
+#include "host/tracker/call.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The table of communicators. Invariant: at most one communicator holds an (process, ncclComm_t) pair, and one leaves
  * the by-call index as soon as it is bound.
  */
-#include "host/communicator.h"
+#include "host/tracker/communicator.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of processes. Invariant: at most one living process a pid. */
-#include "host/job.h"
+#include "host/tracker/job.h"
 
 #include <errno.h>
 #include <stdlib.h>

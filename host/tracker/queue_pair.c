@@ -3,7 +3,7 @@
  * The table of queue pairs. Source: ibv_create_qp(3), ibv_modify_qp(3): which attribute counts with which bit.
  * Invariant: ready_ns is set once, at the first RTS.
  */
-#include "host/queue_pair.h"
+#include "host/tracker/queue_pair.h"
 
 #include <errno.h>
 #include <stdbool.h>

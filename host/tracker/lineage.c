@@ -3,7 +3,7 @@
  * Threads and the communicators that they serve. Source: how NCCL 2.13 to 2.30 and RCCL start their threads, see
  * lineage.h. Invariant: a thread is in the table only while it serves a communicator or has a window.
  */
-#include "host/lineage.h"
+#include "host/tracker/lineage.h"
 
 #include <errno.h>
 #include <stdlib.h>

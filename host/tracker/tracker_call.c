@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Data calls, and the groups in which they wait for the time when the library is given them. Invariant: each call is
+ * published once, or counted as unfinished.
+ */
+#include "host/tracker/tracker_private.h"
+
+#include "host/tracker/call.h"
+#include "host/tracker/communicator.h"
+
+static void publish_call(void *context, struct record_call *call)
+{
+    struct tracker *tracker = context;
+    tracker_publish(tracker, RECORD_CALL, call, sizeof *call);
+}
+
+void tracker_on_call(struct tracker *tracker, const void *bytes)
+{
+    const struct event_call *event = bytes;
+    tracker_count(tracker, COUNT_CALLS);
+    struct job_process *process = tracker_process(tracker, &event->header);
+    struct communicator *communicator = process == NULL || event->communicator == 0
+                                            ? NULL
+                                            : tracker_communicator(tracker, process, event->communicator);
+    uint64_t sequence;
+    if (communicator == NULL || communicator_number_call(communicator, event->operation, event->peer, &sequence) != 0) {
+        tracker_count(tracker, COUNT_CALLS_INVALID);
+        return;
+    }
+    struct record_call call = {
+        .header.source = communicator->record.communicator,
+        .sequence = sequence,
+        .count = event->count,
+        .entered_ns = event->header.at_ns,
+        .enqueued_ns = event->header.at_ns,
+        .stream = event->stream,
+        .peer = event->peer,
+        .tid = event->header.tid,
+        .operation = event->operation,
+        .datatype = event->datatype,
+        .reduction = event->reduction,
+        .flags = (uint8_t)((event->group != 0 ? CALL_GROUPED : 0) | (communicator->calls_missed ? CALL_AFTER_LOSS : 0)),
+    };
+    const struct call_group group = {process->record.process, event->header.tid, event->group};
+    if (event->group == 0 || call_hold(tracker->groups, &group, &call, publish_call, tracker) != 0)
+        publish_call(tracker, &call);
+}
+
+void tracker_on_group_end(struct tracker *tracker, const void *bytes)
+{
+    const struct event_group *event = bytes;
+    const struct job_process *process = tracker_process(tracker, &event->header);
+    if (process == NULL)
+        return;
+    const struct call_group group = {process->record.process, event->header.tid, event->group};
+    call_release(tracker->groups, &group, event->header.at_ns, publish_call, tracker);
+    tracker_communicators_begin(tracker, event);
+}
+
+/* ---- the subject ---- */
+
+static int create(struct tracker *tracker)
+{
+    return call_groups_create(&tracker->groups);
+}
+
+static void destroy(struct tracker *tracker)
+{
+    call_groups_destroy(&tracker->groups);
+}
+
+static void end_thread(struct tracker *tracker, uint32_t tid)
+{
+    counter_add(tracker->counters, COUNT_CALLS_UNFINISHED, call_forget_thread(tracker->groups, tid));
+}
+
+static void end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns)
+{
+    (void)at_ns;
+    counter_add(tracker->counters, COUNT_CALLS_UNFINISHED,
+                call_forget_process(tracker->groups, process->record.process));
+}
+
+static size_t size(const struct tracker *tracker)
+{
+    return call_groups_count(tracker->groups);
+}
+
+const struct tracker_subject tracker_subject_call = {
+    .create = create,
+    .destroy = destroy,
+    .end_thread = end_thread,
+    .end_process = end_process,
+    .size = size,
+};

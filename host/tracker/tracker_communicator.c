@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Communicators: made, bound to their ncclComm_t, ended; and which threads serve them. Invariant: a communicator that
+ * is in the table has been published, and its last record has its end.
+ */
+#include "host/tracker/tracker_private.h"
+
+#include "host/tracker/communicator.h"
+#include "host/tracker/lineage.h"
+
+#define COMMUNICATORS_MAX  16384
+#define THREADS_MAX        65536
+#define RESULT_IN_PROGRESS 7 /* ncclInProgress */
+
+static void publish_communicator(struct tracker *tracker, const struct communicator *communicator)
+{
+    tracker_publish(tracker, RECORD_COMMUNICATOR, &communicator->record, sizeof communicator->record);
+}
+
+/* ---- making ---- */
+
+static void describe_child(struct tracker *tracker, struct communicator *communicator, const struct event_init *event)
+{
+    struct communicator *parent =
+        communicator_by_pointer(tracker->communicators, communicator->record.process, event->parent);
+    communicator->record.color = event->color;
+    communicator->record.key = event->key;
+    if (parent == NULL)
+        return;
+    communicator->record.parent = parent->record.communicator;
+    communicator_identify_child(communicator, parent, parent->children++, event->color);
+}
+
+/* All ranks of ncclCommInitAll are in this process: what names it is the call. */
+static void describe_all(struct communicator *communicator, const struct event_init *event, uint32_t index,
+                         uint64_t unique)
+{
+    const uint64_t name[3] = {unique, event->header.at_ns, (uint64_t)event->header.tgid << 32 | event->header.tid};
+    communicator_identify(communicator, name, sizeof name);
+    communicator->record.rank = (int32_t)index;
+    communicator->record.ranks_count = event->ranks_count;
+}
+
+static void describe(struct tracker *tracker, struct communicator *communicator, const struct event_init *event,
+                     uint32_t index)
+{
+    communicator->record.created_ns = event->header.at_ns;
+    if (event->creator == CREATOR_SPLIT) {
+        describe_child(tracker, communicator, event);
+        return;
+    }
+    if (event->creator == CREATOR_INIT_ALL) {
+        describe_all(communicator, event, index, tracker->unique);
+        return;
+    }
+    communicator_identify(communicator, event->id, sizeof event->id);
+    communicator->record.rank = event->rank;
+    communicator->record.ranks_count = event->ranks_count;
+}
+
+static void add_communicator(struct tracker *tracker, const struct job_process *process, const struct event_init *event,
+                             uint32_t index)
+{
+    const struct communicator_call call = {event->header.tid, index, event->header.at_ns};
+    struct communicator *communicator;
+    if (communicator_add(tracker->communicators, process->record.process, &call, &communicator) != 0) {
+        tracker_refuse(tracker, COUNT_COMMUNICATORS_REFUSED);
+        return;
+    }
+    tracker_count(tracker, COUNT_COMMUNICATORS);
+    describe(tracker, communicator, event, index);
+    publish_communicator(tracker, communicator);
+    if (lineage_expect(tracker->lineage, process->record.process, event->header.tid,
+                       communicator->record.communicator) != 0)
+        tracker_refuse(tracker, COUNT_THREADS_REFUSED);
+}
+
+void tracker_on_init(struct tracker *tracker, const void *bytes)
+{
+    const struct event_init *event = bytes;
+    const struct job_process *process = tracker_process(tracker, &event->header);
+    if (process == NULL)
+        return;
+    const uint32_t wanted = event->creator == CREATOR_INIT_ALL ? (uint32_t)event->ranks_count : 1;
+    for (uint32_t i = 0; i < wanted && i < EVENT_PENDING_MAX; i++)
+        add_communicator(tracker, process, event, i);
+    if (!event->grouped)
+        lineage_open(tracker->lineage, event->header.tid, event->nonblocking);
+}
+
+/* It is the communicator's end, or it never came to be. */
+static void drop_communicator(struct tracker *tracker, struct communicator *communicator, uint64_t at_ns)
+{
+    communicator->record.destroyed_ns = at_ns;
+    publish_communicator(tracker, communicator);
+    communicator_remove(tracker->communicators, communicator);
+}
+
+void tracker_on_pointer(struct tracker *tracker, const void *bytes)
+{
+    const struct event_pointer *event = bytes;
+    const struct communicator_call call = {event->header.tid, event->index, event->entered_ns};
+    struct communicator *communicator = communicator_by_call(tracker->communicators, &call);
+    if (communicator == NULL || event->pointer == 0)
+        return;
+    struct communicator *older = communicator_bind(tracker->communicators, communicator, event->pointer);
+    if (older != NULL)
+        drop_communicator(tracker, older, communicator->record.created_ns);
+}
+
+/* The calls of the thread's window have returned: its communicators are ready, or were not made. */
+static void finish_window(struct tracker *tracker, const struct event_header *header, int32_t result)
+{
+    const uint32_t *numbers = NULL;
+    const size_t numbers_count = lineage_expected(tracker->lineage, header->tid, &numbers);
+    for (size_t i = 0; i < numbers_count; i++) {
+        struct communicator *communicator = communicator_by_number(tracker->communicators, numbers[i]);
+        if (communicator == NULL)
+            continue;
+        if (communicator->record.pointer == 0 || (result != 0 && result != RESULT_IN_PROGRESS)) {
+            drop_communicator(tracker, communicator, header->at_ns);
+            continue;
+        }
+        communicator->record.ready_ns = header->at_ns;
+        publish_communicator(tracker, communicator);
+    }
+    lineage_close(tracker->lineage, header->tid);
+}
+
+void tracker_on_init_return(struct tracker *tracker, const void *bytes)
+{
+    const struct event_init_return *event = bytes;
+    if (!event->grouped) {
+        finish_window(tracker, &event->header, event->result);
+        return;
+    }
+    if (event->result == 0 || event->result == RESULT_IN_PROGRESS)
+        return;
+    const struct communicator_call call = {event->header.tid, 0, event->entered_ns};
+    struct communicator *communicator = communicator_by_call(tracker->communicators, &call);
+    if (communicator == NULL)
+        return;
+    lineage_unexpect(tracker->lineage, event->header.tid);
+    drop_communicator(tracker, communicator, event->header.at_ns);
+}
+
+void tracker_on_group_return(struct tracker *tracker, const void *bytes)
+{
+    const struct event_group *event = bytes;
+    finish_window(tracker, &event->header, event->result);
+}
+
+void tracker_communicators_begin(struct tracker *tracker, const struct event_group *event)
+{
+    if (event->inits != 0)
+        lineage_open(tracker->lineage, event->header.tid, event->nonblocking);
+}
+
+void tracker_on_destroy(struct tracker *tracker, const void *bytes)
+{
+    const struct event_destroy *event = bytes;
+    const struct job_process *process = tracker_process(tracker, &event->header);
+    struct communicator *communicator =
+        process == NULL ? NULL
+                        : communicator_by_pointer(tracker->communicators, process->record.process, event->communicator);
+    if (communicator != NULL)
+        drop_communicator(tracker, communicator, event->header.at_ns);
+}
+
+/* ---- first seen in a call ---- */
+
+/* First seen in a call: who serves it is not known, so no queue pair of this process can be called foreign. */
+static struct communicator *add_late(struct tracker *tracker, struct job_process *process, uint64_t pointer)
+{
+    struct communicator *communicator;
+    if (communicator_add(tracker->communicators, process->record.process, NULL, &communicator) != 0) {
+        tracker_refuse(tracker, COUNT_COMMUNICATORS_REFUSED);
+        return NULL;
+    }
+    tracker_count(tracker, COUNT_COMMUNICATORS);
+    tracker_count(tracker, COUNT_COMMUNICATORS_LATE);
+    communicator->record.flags = COMMUNICATOR_LATE;
+    communicator->calls_missed = true;
+    communicator_bind(tracker->communicators, communicator, pointer);
+    publish_communicator(tracker, communicator);
+    process->lineage_complete = false;
+    tracker_queue_pairs_disown(tracker, process->record.process);
+    return communicator;
+}
+
+struct communicator *tracker_communicator(struct tracker *tracker, struct job_process *process, uint64_t pointer)
+{
+    struct communicator *communicator =
+        communicator_by_pointer(tracker->communicators, process->record.process, pointer);
+    return communicator != NULL ? communicator : add_late(tracker, process, pointer);
+}
+
+/* ---- threads ---- */
+
+void tracker_on_thread_fork(struct tracker *tracker, const void *bytes)
+{
+    const struct event_fork *event = bytes;
+    const struct job_process *process = job_find(tracker->jobs, event->header.tgid);
+    if (process != NULL &&
+        lineage_fork(tracker->lineage, process->record.process, event->header.tid, event->child) != 0)
+        tracker_refuse(tracker, COUNT_THREADS_REFUSED);
+}
+
+/* ---- the subject ---- */
+
+static int create(struct tracker *tracker)
+{
+    const int error = communicator_table_create(&tracker->communicators, COMMUNICATORS_MAX);
+    return error != 0 ? error : lineage_create(&tracker->lineage, THREADS_MAX);
+}
+
+static void destroy(struct tracker *tracker)
+{
+    lineage_destroy(&tracker->lineage);
+    communicator_table_destroy(&tracker->communicators);
+}
+
+static void mark_calls_missed(void *context, struct communicator *communicator)
+{
+    (void)context;
+    communicator->calls_missed = true;
+}
+
+static void lose(struct tracker *tracker)
+{
+    communicator_each(tracker->communicators, mark_calls_missed, NULL);
+    lineage_break(tracker->lineage);
+}
+
+static void end_thread(struct tracker *tracker, uint32_t tid)
+{
+    lineage_exit(tracker->lineage, tid);
+}
+
+struct ending {
+    struct tracker *tracker;
+    uint32_t process;
+    uint64_t at_ns;
+};
+
+static void end_communicator(void *context, struct communicator *communicator)
+{
+    const struct ending *ending = context;
+    if (communicator->record.process != ending->process)
+        return;
+    communicator->record.destroyed_ns = ending->at_ns;
+    publish_communicator(ending->tracker, communicator);
+    communicator_remove(ending->tracker->communicators, communicator);
+}
+
+static void end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns)
+{
+    struct ending ending = {.tracker = tracker, .process = process->record.process, .at_ns = at_ns};
+    communicator_each(tracker->communicators, end_communicator, &ending);
+    lineage_forget_process(tracker->lineage, ending.process);
+}
+
+static void describe_communicator(void *context, struct communicator *communicator)
+{
+    publish_communicator(context, communicator);
+}
+
+static void describe_again(struct tracker *tracker)
+{
+    communicator_each(tracker->communicators, describe_communicator, tracker);
+}
+
+static size_t size(const struct tracker *tracker)
+{
+    return communicator_count(tracker->communicators) + lineage_count(tracker->lineage);
+}
+
+const struct tracker_subject tracker_subject_communicator = {
+    .create = create,
+    .destroy = destroy,
+    .lose = lose,
+    .end_thread = end_thread,
+    .end_process = end_process,
+    .describe = describe_again,
+    .size = size,
+};

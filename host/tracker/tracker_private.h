@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the tracker's subjects share. A subject is a file tracker_<name>.c: it owns one or two tables of `struct
+ * tracker`, takes the events that event.def gives to it, and is told by a `struct tracker_subject` what all must know.
+ * A subject asks another only through the functions below. A new kind of event: a line in event.def and a handler; a
+ * new subject: a line in subject.def and its file.
+ */
+#pragma once
+
+#include "host/counter.h"
+#include "host/tracker/job.h"
+#include "host/tracker/tracker.h"
+
+struct tracker {
+    struct tracker_system system;
+    uint64_t *counters;
+    uint64_t unique;
+    uint64_t last_ns; /* of the latest event */
+    uint32_t lost;    /* events, as far as it has been told */
+    /* process */
+    struct job_table *jobs;
+    bool unsettled; /* the end of a process may have been lost */
+    /* communicator */
+    struct communicator_table *communicators;
+    struct lineage *lineage;
+    /* queue_pair */
+    struct queue_pair_table *queue_pairs;
+    /* call */
+    struct call_groups *groups;
+};
+
+/* What happens to all subjects; NULL where it does not concern one. */
+struct tracker_subject {
+    int (*create)(struct tracker *tracker); /* its tables: 0 or -ENOMEM */
+    void (*destroy)(struct tracker *tracker);
+    void (*lose)(struct tracker *tracker); /* events were lost: any of its may be missing */
+    void (*end_thread)(struct tracker *tracker, uint32_t tid);
+    void (*end_process)(struct tracker *tracker, struct job_process *process, uint64_t at_ns);
+    void (*describe)(struct tracker *tracker);     /* publishes again all that it follows */
+    size_t (*size)(const struct tracker *tracker); /* things that it follows */
+};
+
+#define SUBJECT(name) extern const struct tracker_subject tracker_subject_##name;
+#include "host/tracker/subject.def"
+#undef SUBJECT
+
+#define EVENT(kind, structure, function) void tracker_##function(struct tracker *tracker, const void *event);
+#include "host/tracker/event.def"
+#undef EVENT
+
+/* ---- tracker.c ---- */
+
+void tracker_count(struct tracker *tracker, enum host_counter counter);
+
+/* What has been published is the table's; the sink gets a copy to put its header on. */
+void tracker_publish(struct tracker *tracker, enum record_kind kind, const void *record, size_t record_bytes);
+
+/* What happens to all subjects. */
+void tracker_lose(struct tracker *tracker);
+void tracker_end_thread(struct tracker *tracker, uint32_t tid);
+void tracker_end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns);
+
+/* ---- tracker_loss.c ---- */
+
+/* A table is full: said where it happens, and by name. */
+void tracker_refuse(struct tracker *tracker, enum host_counter counter);
+
+/* ---- tracker_process.c ---- */
+
+/* The process of an event, published when it is new; NULL without memory. */
+struct job_process *tracker_process(struct tracker *tracker, const struct event_header *header);
+
+/* ---- tracker_communicator.c ---- */
+
+struct communicator;
+
+/* The communicator of this ncclComm_t, added as a late one when it is new; NULL when it cannot be kept. */
+struct communicator *tracker_communicator(struct tracker *tracker, struct job_process *process, uint64_t pointer);
+
+/* The thread's group begins to make the communicators that it was asked for. */
+void tracker_communicators_begin(struct tracker *tracker, const struct event_group *event);
+
+/* ---- tracker_queue_pair.c ---- */
+
+/* It is not known any more who serves the process's communicators: none of its queue pairs can be called foreign. */
+void tracker_queue_pairs_disown(struct tracker *tracker, uint32_t process);
