@@ -1,52 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a rank asks of the collective library, at its public entries (NCCL 2.13 to 2.30, RCCL): communicators made, data
- * calls, groups. Data calls have an entry probe only. Invariant of a thread's note: `pending` are the communicators
- * that the open group will make, in the order of their calls, which is the order in which the library makes them.
+ * Communicators and groups at the public entries of the collective library (NCCL 2.13 to 2.30, RCCL): who makes them,
+ * what they are, and their end. Invariant of a thread's note: `pending` are the communicators that the open group will
+ * make, in the order of their calls, which is the order in which the library makes them.
  */
 #include "bpf/argument.h"
+#include "bpf/group.h"
 #include "bpf/ring.h"
-
-enum operation {
-#define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
-#include "wire/operation.def"
-#undef OPERATION
-};
 
 #define RESULT_IN_PROGRESS     7  /* ncclInProgress */
 #define CONFIG_BLOCKING_OFFSET 16 /* ncclConfig_t: size, magic, version, blocking */
 
-struct pending {
-    __u64 address; /* where the library will store the ncclComm_t */
-    __u64 entered_ns;
-};
-
-struct nccl_thread {
-    __u32 depth; /* of groups */
-    __u32 group;
-    __u32 group_calls;
-    __u32 pending_count;
-    __u32 ending;        /* the outermost ncclGroupEnd runs */
-    __u32 call_count;    /* communicators of the init call that runs */
-    __u32 nonblocking;   /* one of `pending` says so */
-    __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
-    struct pending call; /* the init call that runs outside of a group, or within one until it returns */
-    __u64 bcast_communicator;
-    __u64 bcast_buffer;
-    struct pending pending[EVENT_PENDING_MAX];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct nccl_thread);
-} nccl_threads SEC(".maps");
-
-static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
-{
-    return bpf_task_storage_get(&nccl_threads, (void *)bpf_get_current_task_btf(), NULL, flags);
-}
+struct nccl_thread_map nccl_threads SEC(".maps");
 
 SEC("uprobe")
 int nccl_group_start(registers_t *registers)
@@ -288,88 +253,5 @@ int nccl_destroy(registers_t *registers)
         return 0;
     event->communicator = argument(registers, 0);
     ring_submit(event);
-    return 0;
-}
-
-static __always_inline int emit_call(registers_t *registers, struct nccl_thread *thread, const struct event_call *call)
-{
-    ring_note_process(registers, PROCESS_COLLECTIVE);
-    const bool grouped = thread != NULL && thread->depth != 0;
-    if (grouped)
-        thread->group_calls++;
-    if (thread != NULL)
-        thread->in_bcast = 0;
-    struct event_call *event = ring_reserve(EVENT_CALL, sizeof *event);
-    if (event == NULL)
-        return 0;
-    event->communicator = call->communicator;
-    event->count = call->count;
-    event->stream = call->stream;
-    event->peer = call->peer;
-    event->group = grouped ? thread->group : 0;
-    event->operation = call->operation;
-    event->datatype = call->datatype;
-    event->reduction = call->reduction;
-    __builtin_memset(event->reserved, 0, sizeof event->reserved);
-    ring_submit_lazily(event);
-    return 0;
-}
-
-/* ncclBcast counts itself; the ncclBroadcast that it runs inside, of the same buffer in place, does not count again. */
-static __always_inline bool is_inner_broadcast(registers_t *registers, struct nccl_thread *thread)
-{
-    if (thread == NULL || thread->in_bcast == 0)
-        return false;
-    const bool inner = thread->bcast_communicator == argument_any(registers, 5) &&
-                       thread->bcast_buffer == argument(registers, 0) && thread->bcast_buffer == argument(registers, 1);
-    thread->in_bcast = 0;
-    return inner;
-}
-
-/*
- * The data calls, by the places of their arguments; -1 = has none.
- * CALL(program, operation, count, data type, reduction, peer or root, communicator, stream)
- */
-#define CALL(program, kind, count_at, datatype_at, reduction_at, peer_at, communicator_at, stream_at)                  \
-    SEC("uprobe")                                                                                                      \
-    int program(registers_t *registers)                                                                                \
-    {                                                                                                                  \
-        struct nccl_thread *thread = nccl_thread(0);                                                                   \
-        if (OPERATION_##kind == OPERATION_BROADCAST && is_inner_broadcast(registers, thread))                          \
-            return 0;                                                                                                  \
-        const struct event_call call = {                                                                               \
-            .communicator = argument_any(registers, communicator_at),                                                  \
-            .count = argument_any(registers, count_at),                                                                \
-            .stream = argument_any(registers, stream_at),                                                              \
-            .peer = (peer_at) < 0 ? -1 : (__s32)argument_any(registers, peer_at),                                      \
-            .operation = OPERATION_##kind,                                                                             \
-            .datatype = (__u8)argument_any(registers, datatype_at),                                                    \
-            .reduction = (reduction_at) < 0 ? EVENT_NO_REDUCTION : (__u8)argument_any(registers, reduction_at),        \
-        };                                                                                                             \
-        return emit_call(registers, thread, &call);                                                                    \
-    }
-
-#include "bpf/call.def"
-#undef CALL
-
-SEC("uprobe")
-int nccl_bcast(registers_t *registers)
-{
-    struct nccl_thread *thread = nccl_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
-    const struct event_call call = {
-        .communicator = argument(registers, 4),
-        .count = argument(registers, 1),
-        .stream = argument(registers, 5),
-        .peer = (__s32)argument(registers, 3),
-        .operation = OPERATION_BROADCAST,
-        .datatype = (__u8)argument(registers, 2),
-        .reduction = EVENT_NO_REDUCTION,
-    };
-    emit_call(registers, thread, &call);
-    if (thread != NULL) {
-        thread->bcast_communicator = call.communicator;
-        thread->bcast_buffer = argument(registers, 0);
-        thread->in_bcast = 1;
-    }
     return 0;
 }

@@ -37,6 +37,7 @@ def noticed(tree):
     host = Host(HOST)
     program = tree.start("full", wait=True)
     host.wait_log("probes in " + tree.library)
+    host.wait_log("probes in " + tree.verbs)
     program.go()
     program.finish()
     records = host.stop()

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a thread has open in the collective library: groups, and the call that makes communicators. The map is
+ * nccl.bpf.c's.
+ */
+#pragma once
+
+#include "bpf/ring.h"
+
+struct pending {
+    __u64 address; /* where the library will store the ncclComm_t */
+    __u64 entered_ns;
+};
+
+struct nccl_thread {
+    __u32 depth; /* of groups */
+    __u32 group;
+    __u32 group_calls;
+    __u32 pending_count;
+    __u32 ending;        /* the outermost ncclGroupEnd runs */
+    __u32 call_count;    /* communicators of the init call that runs */
+    __u32 nonblocking;   /* one of `pending` says so */
+    __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
+    struct pending call; /* the init call that runs outside of a group, or within one until it returns */
+    __u64 bcast_communicator;
+    __u64 bcast_buffer;
+    struct pending pending[EVENT_PENDING_MAX];
+};
+
+struct nccl_thread_map {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct nccl_thread);
+};
+
+extern struct nccl_thread_map nccl_threads SEC(".maps");
+
+static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
+{
+    return bpf_task_storage_get(&nccl_threads, (void *)bpf_get_current_task_btf(), NULL, flags);
+}
