@@ -19,6 +19,7 @@
 #define HEADERS_MAX     4096 /* program or section headers */
 #define TABLE_BYTES_MAX (512u << 20)
 #define PLACES_MAX      512
+#define MATCHES_MAX     1024
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -61,6 +62,17 @@ struct header {
     uint16_t sections_count;
 };
 
+static int read_bytes(int descriptor, uint64_t offset, uint8_t *into, uint64_t length_bytes)
+{
+    for (uint64_t done = 0; done < length_bytes;) {
+        const ssize_t got = pread(descriptor, into + done, length_bytes - done, (off_t)(offset + done));
+        if (got <= 0)
+            return got == 0 ? -EBADMSG : -errno;
+        done += (uint64_t)got;
+    }
+    return 0;
+}
+
 /* The bytes [offset, offset + length) of the file in fresh memory, which the caller frees. */
 static int elf_read(const struct elf *elf, uint64_t offset, uint64_t length_bytes, uint8_t **bytes)
 {
@@ -70,14 +82,10 @@ static int elf_read(const struct elf *elf, uint64_t offset, uint64_t length_byte
     uint8_t *into = malloc(length_bytes);
     if (into == NULL)
         return -ENOMEM;
-    for (uint64_t done = 0; done < length_bytes;) {
-        const ssize_t got = pread(elf->descriptor, into + done, length_bytes - done, (off_t)(offset + done));
-        if (got <= 0) {
-            const int error = got == 0 ? -EBADMSG : -errno;
-            free(into);
-            return error;
-        }
-        done += (uint64_t)got;
+    const int error = read_bytes(elf->descriptor, offset, into, length_bytes);
+    if (error != 0) {
+        free(into);
+        return error;
     }
     *bytes = into;
     return 0;
@@ -231,94 +239,207 @@ static bool elf_place(const struct elf *elf, uint64_t address, uint64_t *file_of
     return false;
 }
 
+#define PIECE_BYTES (2730 * sizeof(Elf64_Sym)) /* about 64 KiB, of whole symbols */
+
+/* A wanted name in the table's strings; where strings share their tails it may begin within another. */
+struct match {
+    uint64_t string; /* offset in the table's strings */
+    size_t group;
+    size_t name;
+};
+
 struct search {
     const struct elf *elf;
-    const char *const *names;
-    size_t names_count;
+    const struct elf_group *groups;
+    size_t groups_count;
     elf_found *found;
     void *context;
+    bool wanted[ELF_GROUPS_MAX]; /* the table that is searched may define it */
+    size_t group_places[ELF_GROUPS_MAX];
+    struct match matches[MATCHES_MAX]; /* in the order of `string` when symbols are looked at */
+    size_t matches_count;
     struct {
+        size_t group;
         size_t name;
         uint64_t offset;
     } places[PLACES_MAX];
     size_t places_count;
+    uint8_t piece[PIECE_BYTES + ELF_NAME_BYTES];
 };
 
-static void search_add(struct search *search, size_t name, uint64_t offset)
+/* Part of a table of strings, `begins_bytes` long, with the beginning of the next part behind it. */
+struct piece {
+    const char *bytes;
+    size_t length_bytes;
+    size_t begins_bytes;
+    uint64_t offset; /* of the part in the table */
+};
+
+typedef void piece_visit(struct search *search, const struct piece *piece);
+
+static int read_piece(struct search *search, const struct table *table, uint64_t at, size_t length_bytes)
+{
+    const struct elf *elf = search->elf;
+    if (table->length_bytes > TABLE_BYTES_MAX || table->offset > elf->file_bytes ||
+        table->length_bytes > elf->file_bytes - table->offset)
+        return -EBADMSG;
+    return read_bytes(elf->descriptor, table->offset + at, search->piece, length_bytes);
+}
+
+static int each_piece(struct search *search, const struct table *table, piece_visit *visit)
+{
+    for (uint64_t at = 0; at < table->length_bytes; at += PIECE_BYTES) {
+        const uint64_t left = table->length_bytes - at;
+        const size_t length_bytes = left < sizeof search->piece ? left : sizeof search->piece;
+        const int error = read_piece(search, table, at, length_bytes);
+        if (error != 0)
+            return error;
+        const struct piece piece = {
+            .bytes = (const char *)search->piece,
+            .length_bytes = length_bytes,
+            .begins_bytes = length_bytes < PIECE_BYTES ? length_bytes : PIECE_BYTES,
+            .offset = at,
+        };
+        visit(search, &piece);
+    }
+    return 0;
+}
+
+static void find_hints(struct search *search, const struct piece *piece)
+{
+    for (size_t i = 0; i < search->groups_count; i++) {
+        const char *hint = search->groups[i].hint;
+        if (search->group_places[i] == 0 && !search->wanted[i])
+            search->wanted[i] = memmem(piece->bytes, piece->length_bytes, hint, strlen(hint) + 1) != NULL;
+    }
+}
+
+static void match_names(struct search *search, size_t group, const char *at, const struct piece *piece)
+{
+    const struct elf_group *wanted = &search->groups[group];
+    const size_t left = piece->length_bytes - (size_t)(at - piece->bytes);
+    for (size_t i = 0; i < wanted->names_count && search->matches_count < MATCHES_MAX; i++) {
+        const size_t length = strlen(wanted->names[i]) + 1;
+        if (length <= left && memcmp(at, wanted->names[i], length) == 0)
+            search->matches[search->matches_count++] = (struct match){
+                .string = piece->offset + (size_t)(at - piece->bytes),
+                .group = group,
+                .name = i,
+            };
+    }
+}
+
+/* What all names of a group begin with: one search for it finds them all. */
+static size_t common_length(const struct elf_group *group)
+{
+    size_t length = strlen(group->hint);
+    for (size_t i = 0; i < group->names_count; i++) {
+        size_t same = 0;
+        while (same < length && group->names[i][same] == group->hint[same])
+            same++;
+        length = same;
+    }
+    return length;
+}
+
+static void find_names(struct search *search, const struct piece *piece)
+{
+    const char *end = piece->bytes + piece->begins_bytes;
+    for (size_t i = 0; i < search->groups_count; i++) {
+        const size_t length = common_length(&search->groups[i]);
+        const char *at = piece->bytes;
+        while (search->wanted[i] && at < end) {
+            at = memmem(at, piece->length_bytes - (size_t)(at - piece->bytes), search->groups[i].hint, length);
+            if (at == NULL || at >= end)
+                break;
+            match_names(search, i, at, piece);
+            at++;
+        }
+    }
+}
+
+static void search_add(struct search *search, const struct match *match, uint64_t offset)
 {
     for (size_t i = 0; i < search->places_count; i++)
-        if (search->places[i].name == name && search->places[i].offset == offset)
+        if (search->places[i].group == match->group && search->places[i].name == match->name &&
+            search->places[i].offset == offset)
             return;
     if (search->places_count == PLACES_MAX)
         return;
-    search->places[search->places_count].name = name;
+    search->places[search->places_count].group = match->group;
+    search->places[search->places_count].name = match->name;
     search->places[search->places_count++].offset = offset;
-    search->found(search->context, name, offset);
+    search->group_places[match->group]++;
+    search->found(search->context, match->group, match->name, offset);
 }
 
-/* One Elf64_Sym. `strings` ends in a NUL (search_table sees to it). */
-static void search_symbol(struct search *search, struct cursor *symbol, const char *strings, uint64_t strings_bytes)
+static int compare_matches(const void *left, const void *right)
 {
-    const uint32_t name = cursor_le32(symbol);
+    const struct match *a = left;
+    const struct match *b = right;
+    return a->string < b->string ? -1 : a->string > b->string;
+}
+
+static void search_symbol(struct search *search, struct cursor *symbol)
+{
+    const struct match wanted = {.string = cursor_le32(symbol)};
     const uint8_t info = cursor_u8(symbol);
     cursor_skip(symbol, 1); /* st_other */
     const uint16_t section = cursor_le16(symbol);
     const uint64_t address = cursor_le64(symbol);
     cursor_skip(symbol, 8); /* st_size */
-    if (ELF64_ST_TYPE(info) != STT_FUNC || section == SHN_UNDEF || name >= strings_bytes)
+    uint64_t offset;
+    if (ELF64_ST_TYPE(info) != STT_FUNC || section == SHN_UNDEF)
         return;
-    for (size_t i = 0; i < search->names_count; i++) {
-        uint64_t offset;
-        if (strcmp(strings + name, search->names[i]) == 0 && elf_place(search->elf, address, &offset))
-            search_add(search, i, offset);
-    }
+    const struct match *end = search->matches + search->matches_count;
+    const struct match *match =
+        bsearch(&wanted, search->matches, search->matches_count, sizeof wanted, compare_matches);
+    if (match == NULL || !elf_place(search->elf, address, &offset))
+        return;
+    while (match > search->matches && match[-1].string == wanted.string)
+        match--;
+    for (; match < end && match->string == wanted.string; match++)
+        search_add(search, match, offset);
 }
 
-static int search_symbols(struct search *search, const struct symbol_table *table, const char *strings)
+static void search_symbols(struct search *search, const struct piece *piece)
 {
-    uint8_t *symbols;
-    const int error = elf_read(search->elf, table->symbols.offset, table->symbols.length_bytes, &symbols);
-    if (error != 0)
-        return error;
     struct cursor cursor;
-    cursor_init(&cursor, symbols, table->symbols.length_bytes);
+    cursor_init(&cursor, piece->bytes, piece->begins_bytes);
     while (cursor_left(&cursor) >= sizeof(Elf64_Sym))
-        search_symbol(search, &cursor, strings, table->strings.length_bytes);
-    free(symbols);
-    return 0;
+        search_symbol(search, &cursor);
 }
 
-static int search_table(struct search *search, const struct symbol_table *table, const char *hint)
+static int search_table(struct search *search, const struct symbol_table *table)
 {
+    search->matches_count = 0;
+    memset(search->wanted, 0, sizeof search->wanted);
     if (table->symbols.length_bytes == 0)
         return 0;
-    uint8_t *strings;
-    int error = elf_read(search->elf, table->strings.offset, table->strings.length_bytes, &strings);
-    if (error != 0)
+    int error = each_piece(search, &table->strings, find_hints);
+    if (error == 0 && memchr(search->wanted, true, sizeof search->wanted) != NULL)
+        error = each_piece(search, &table->strings, find_names);
+    if (error != 0 || search->matches_count == 0)
         return error;
-    const bool terminated = strings[table->strings.length_bytes - 1] == '\0';
-    if (!terminated)
-        error = -EBADMSG;
-    else if (memmem(strings, table->strings.length_bytes, hint, strlen(hint) + 1) != NULL)
-        error = search_symbols(search, table, (const char *)strings);
-    free(strings);
-    return error;
+    qsort(search->matches, search->matches_count, sizeof search->matches[0], compare_matches);
+    return each_piece(search, &table->symbols, search_symbols);
 }
 
-int elf_find(struct elf *elf, const char *hint, const char *const *names, size_t names_count, elf_found *found,
-             void *context)
+int elf_find(struct elf *elf, const struct elf_group *groups, size_t groups_count, elf_found *found, void *context)
 {
-    struct search search = {
-        .elf = elf,
-        .names = names,
-        .names_count = names_count,
-        .found = found,
-        .context = context,
-    };
-    for (size_t i = 0; i < TABLES && search.places_count == 0; i++) {
-        const int error = search_table(&search, &elf->tables[i], hint);
-        if (error != 0)
-            return error;
-    }
-    return (int)search.places_count;
+    struct search *search = calloc(1, sizeof *search);
+    if (search == NULL)
+        return -ENOMEM;
+    search->elf = elf;
+    search->groups = groups;
+    search->groups_count = groups_count;
+    search->found = found;
+    search->context = context;
+    int result = 0;
+    for (size_t i = 0; i < TABLES && result == 0; i++)
+        result = search_table(search, &elf->tables[i]);
+    if (result == 0)
+        result = (int)search->places_count;
+    free(search);
+    return result;
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/elf.h"
 
@@ -18,6 +19,8 @@ const size_t probe_specs_count = sizeof probe_specs / sizeof probe_specs[0];
 
 #define SPECS_COUNT (sizeof probe_specs / sizeof probe_specs[0])
 
+_Static_assert(LIBRARY_KINDS <= ELF_GROUPS_MAX, "kinds of libraries");
+
 static const struct {
     const char *text;
     const char *symbol;
@@ -27,33 +30,34 @@ static const struct {
 #undef LIBRARY
 };
 
+/* The rows of probe_specs by kind. */
 struct search {
     struct library_places *places;
-    size_t specs[SPECS_COUNT]; /* the kind's rows of probe_specs */
+    size_t specs[LIBRARY_KINDS][SPECS_COUNT];
+    const char *names[LIBRARY_KINDS][SPECS_COUNT];
+    struct elf_group groups[LIBRARY_KINDS];
 };
 
-static void add_place(void *context, size_t name, uint64_t file_offset)
+static void search_init(struct search *search, struct library_places *places)
+{
+    *search = (struct search){.places = places};
+    for (enum library_kind kind = 0; kind < LIBRARY_KINDS; kind++)
+        search->groups[kind] = (struct elf_group){.hint = kinds[kind].symbol, .names = search->names[kind]};
+    for (size_t i = 0; i < probe_specs_count; i++) {
+        const enum library_kind kind = probe_specs[i].kind;
+        const size_t at = search->groups[kind].names_count++;
+        search->specs[kind][at] = i;
+        search->names[kind][at] = probe_specs[i].symbol;
+    }
+}
+
+static void add_place(void *context, size_t kind, size_t name, uint64_t file_offset)
 {
     const struct search *search = context;
     struct library_places *places = search->places;
+    places->kinds[kind] = true;
     if (places->count < LIBRARY_PLACES_MAX)
-        places->places[places->count++] = (struct library_place){search->specs[name], file_offset};
-}
-
-static int find_kind(struct elf *elf, enum library_kind kind, struct library_places *places)
-{
-    struct search search = {.places = places};
-    const char *names[SPECS_COUNT];
-    size_t count = 0;
-    for (size_t i = 0; i < probe_specs_count; i++) {
-        if (probe_specs[i].kind != kind)
-            continue;
-        search.specs[count] = i;
-        names[count++] = probe_specs[i].symbol;
-    }
-    const int found = count == 0 ? 0 : elf_find(elf, kinds[kind].symbol, names, count, add_place, &search);
-    places->kinds[kind] = found > 0;
-    return found < 0 ? found : 0;
+        places->places[places->count++] = (struct library_place){search->specs[kind][name], file_offset};
 }
 
 static int compare_places(const void *left, const void *right)
@@ -65,17 +69,20 @@ static int compare_places(const void *left, const void *right)
 
 int library_find(int descriptor, struct library_places *places)
 {
+    struct search search;
     struct elf *elf;
     places->count = 0;
+    memset(places->kinds, 0, sizeof places->kinds);
     int error = elf_open(&elf, descriptor);
     if (error != 0)
         return error;
-    for (enum library_kind kind = 0; kind < LIBRARY_KINDS && error == 0; kind++)
-        error = find_kind(elf, kind, places);
+    search_init(&search, places);
+    error = elf_find(elf, search.groups, LIBRARY_KINDS, add_place, &search);
     elf_close(&elf);
-    if (error == 0)
-        qsort(places->places, places->count, sizeof places->places[0], compare_places);
-    return error;
+    if (error < 0)
+        return error;
+    qsort(places->places, places->count, sizeof places->places[0], compare_places);
+    return 0;
 }
 
 void library_describe(const struct library_places *places, char *text, size_t text_bytes)

@@ -31,9 +31,10 @@ struct found {
     size_t count;
 };
 
-static void note(void *context, size_t name, uint64_t file_offset)
+static void note(void *context, size_t group, size_t name, uint64_t file_offset)
 {
     struct found *found = context;
+    assert_int_equal(group, 0);
     assert_true(found->count < 16);
     found->name[found->count] = name;
     found->offset[found->count++] = file_offset;
@@ -56,10 +57,11 @@ static uint64_t loaded_offset(const void *address)
 static int find(int descriptor, const char *hint, const char *const *names, size_t count, struct found *found)
 {
     struct elf *elf = NULL;
+    const struct elf_group group = {hint, names, count};
     found->count = 0;
     int result = elf_open(&elf, descriptor);
     if (result == 0)
-        result = elf_find(elf, hint, names, count, note, found);
+        result = elf_find(elf, &group, 1, note, found);
     elf_close(&elf);
     return result;
 }
