@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Source: libbpf 1.1's documentation, bpf(2), perf_event_open(2). A library is named to the kernel by
- * /proc/self/fd/N, so that what was read is what is probed. Invariant: links_count links are set.
+ * /proc/self/fd/N, so that what was read is what is probed.
  */
 #include "host/probe.h"
 
@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bpf/qpscope.skel.h"
+#include "host/attachment.h"
 #include "host/rights.h"
 #include "wire/clock.h"
 #include "wire/log.h"
@@ -25,9 +27,8 @@
 struct probe {
     struct qpscope *kernel;
     struct ring_buffer *ring;
-    struct bpf_link **links;
-    size_t links_count;
-    size_t links_capacity;
+    int *programs; /* descriptor of each row of probe_specs */
+    struct attachment_set attachments;
     probe_sink *sink;
     void *context;
 };
@@ -57,6 +58,32 @@ static uint64_t ring_bytes(uint64_t wanted_bytes)
     return bytes;
 }
 
+static void expect_multiple(struct probe *probe)
+{
+    struct bpf_program *program;
+    probe->attachments.multiple = attachment_multiple_is_possible();
+    bpf_object__for_each_program(program, probe->kernel->obj)
+    {
+        if (probe->attachments.multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+            bpf_program__set_expected_attach_type(program, ATTACHMENT_MULTIPLE);
+    }
+}
+
+static int find_programs(struct probe *probe)
+{
+    probe->programs = calloc(probe_specs_count, sizeof *probe->programs);
+    if (probe->programs == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < probe_specs_count; i++) {
+        const struct bpf_program *program =
+            bpf_object__find_program_by_name(probe->kernel->obj, probe_specs[i].program);
+        if (program == NULL)
+            return -ENOENT;
+        probe->programs[i] = bpf_program__fd(program);
+    }
+    return 0;
+}
+
 static int load(struct probe *probe, const struct probe_options *options)
 {
     const uint64_t buffer_bytes = ring_bytes(options->buffer_bytes);
@@ -65,14 +92,27 @@ static int load(struct probe *probe, const struct probe_options *options)
         return -errno;
     probe->kernel->rodata->wake_bytes = buffer_bytes / 4;
     int error = bpf_map__set_max_entries(probe->kernel->maps.events, (uint32_t)buffer_bytes);
+    expect_multiple(probe);
     if (error == 0)
         error = qpscope__load(probe->kernel);
+    if (error == 0)
+        error = find_programs(probe);
     if (error == 0)
         error = qpscope__attach(probe->kernel); /* tp_btf only: a uprobe's section names no place */
     if (error != 0)
         return error;
     probe->ring = ring_buffer__new(bpf_map__fd(probe->kernel->maps.events), deliver, probe, NULL);
     return probe->ring == NULL ? -errno : 0;
+}
+
+/* A kernel that takes one place a link needs a descriptor for each. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int probe_open(struct probe **probe, const struct probe_options *options)
@@ -83,6 +123,7 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     fresh->sink = options->sink;
     fresh->context = options->context;
     libbpf_set_print(print_library_message);
+    raise_descriptor_limit();
     const int error = load(fresh, options);
     if (error != 0) {
         log_error("cannot load the probes: %s", strerror(-error));
@@ -98,9 +139,8 @@ void probe_close(struct probe **probe)
 {
     if (*probe == NULL)
         return;
-    for (size_t i = 0; i < (*probe)->links_count; i++)
-        bpf_link__destroy((*probe)->links[i]);
-    free((*probe)->links);
+    attachment_set_clear(&(*probe)->attachments);
+    free((*probe)->programs);
     ring_buffer__free((*probe)->ring);
     qpscope__destroy((*probe)->kernel);
     free(*probe);
@@ -118,37 +158,29 @@ int probe_read(struct probe *probe)
     return taken < 0 ? log_error_return(taken, "cannot read the probes' events: %s", strerror(-taken)) : 0;
 }
 
-static int keep_link(struct probe *probe, struct bpf_link *link)
-{
-    if (probe->links_count == probe->links_capacity) {
-        const size_t capacity = probe->links_capacity == 0 ? 64 : 2 * probe->links_capacity;
-        struct bpf_link **links = realloc(probe->links, capacity * sizeof(struct bpf_link *));
-        if (links == NULL) {
-            bpf_link__destroy(link);
-            return -ENOMEM;
-        }
-        probe->links = links;
-        probe->links_capacity = capacity;
-    }
-    probe->links[probe->links_count++] = link;
-    return 0;
-}
-
-static int attach_place(struct probe *probe, uint64_t library, const char *path, const struct library_place *place)
-{
-    const struct probe_spec *spec = &probe_specs[place->spec];
-    const struct bpf_program *program = bpf_object__find_program_by_name(probe->kernel->obj, spec->program);
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = library, .retprobe = spec->at_return);
-    struct bpf_link *link =
-        program == NULL ? NULL
-                        : bpf_program__attach_uprobe_opts(program, -1, path, (size_t)place->file_offset, &options);
-    return link == NULL ? -errno : keep_link(probe, link);
-}
-
 static void report_place(const struct probe_spec *spec, int error)
 {
     log_warning("cannot set the probe at the %s of %s: %s; not known: %s", spec->at_return ? "return" : "entry",
                 spec->symbol, strerror(-error), spec->reads);
+}
+
+/* All places of one row of probe.def, which lie side by side. */
+static size_t attach_spec(struct probe *probe, struct attachment *attachment, const struct library_place *places,
+                          size_t count)
+{
+    uint64_t offsets[LIBRARY_PLACES_MAX];
+    int error = 0;
+    const struct probe_spec *spec = &probe_specs[places[0].spec];
+    for (size_t i = 0; i < count; i++)
+        offsets[i] = places[i].file_offset;
+    attachment->program = probe->programs[places[0].spec];
+    attachment->offsets = offsets;
+    attachment->offsets_count = count;
+    attachment->at_return = spec->at_return;
+    const size_t attached = attachment_set_add(&probe->attachments, attachment, &error);
+    if (attached < count)
+        report_place(spec, error);
+    return attached;
 }
 
 size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
@@ -156,12 +188,13 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
     size_t attached = 0;
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    for (size_t i = 0; i < places->count; i++) {
-        const int error = attach_place(probe, library, path, &places->places[i]);
-        if (error == 0)
-            attached++;
-        else
-            report_place(&probe_specs[places->places[i].spec], error);
+    struct attachment attachment = {.path = path, .cookie = library};
+    for (size_t from = 0; from < places->count;) {
+        size_t to = from + 1;
+        while (to < places->count && places->places[to].spec == places->places[from].spec)
+            to++;
+        attached += attach_spec(probe, &attachment, places->places + from, to - from);
+        from = to;
     }
     return attached;
 }
