@@ -98,7 +98,16 @@ static void note_batch(struct intake_stream *stream, struct batch batch)
 
 static bool is_detail(uint16_t kind)
 {
-    return kind == RECORD_MESSAGE || kind == RECORD_WINDOW || kind == RECORD_READING || kind == RECORD_PORT_COUNTER;
+    return kind == RECORD_MESSAGE || kind == RECORD_MESSAGE_RUN || kind == RECORD_WINDOW || kind == RECORD_READING ||
+           kind == RECORD_PORT_COUNTER;
+}
+
+/* How many details a record holds: one, or as many as it says of the messages that it has room for. */
+static uint64_t details_of(const struct record_header *record)
+{
+    if (record->kind != RECORD_MESSAGE_RUN)
+        return 1;
+    return record->source < record->length_bytes ? record->source : record->length_bytes;
 }
 
 /* Cuts messages, windows and what was counted out of one batch; the rest stays as it was. */
@@ -115,7 +124,7 @@ static size_t batch_thin(struct intake_stream *stream, struct intake_batch *held
         if (record.length_bytes < sizeof record || record.length_bytes > held->length_bytes - from)
             break;
         if (is_detail(record.kind)) {
-            stream->forgotten_count++;
+            stream->forgotten_count += details_of(&record);
         } else {
             memmove(held->bytes + to, held->bytes + from, record.length_bytes);
             to += record.length_bytes;

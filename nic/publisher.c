@@ -124,11 +124,11 @@ void publisher_add(struct publisher *publisher, enum record_kind kind, void *rec
     emitter_add(publisher->emitter, kind, record);
 }
 
-static void send_message(void *context, struct record_message *message)
+static size_t send_message(void *context, const struct record_message *message)
 {
     struct publisher *publisher = context;
 
-    emitter_add(publisher->emitter, RECORD_MESSAGE, message);
+    return emitter_add_message(publisher->emitter, message);
 }
 
 void publisher_add_message(struct publisher *publisher, struct record_message *message)

@@ -20,6 +20,7 @@ int batch_read(struct batch *batch, const void *bytes, size_t length_bytes)
     batch->header = header;
     batch->records = cursor;
     batch->records_left = header.records_count;
+    batch->run = (struct message_run){.left = 0};
     return 0;
 }
 
@@ -37,6 +38,10 @@ static const uint8_t *take_record(struct batch *batch, struct record_header *hea
 
 int batch_next(struct batch *batch, union record *record, uint64_t *unknown_count)
 {
+    int of_run = message_run_next(&batch->run, &record->message);
+
+    if (of_run != 0)
+        return of_run;
     while (batch->records_left > 0) {
         struct record_header header;
         const uint8_t *bytes = take_record(batch, &header);
@@ -51,7 +56,11 @@ int batch_next(struct batch *batch, union record *record, uint64_t *unknown_coun
         if (header.length_bytes < known_bytes)
             return -EBADMSG;
         memcpy(record, bytes, known_bytes);
-        return 1;
+        if (header.kind != RECORD_MESSAGE_RUN)
+            return 1;
+        message_run_begin(&batch->run, &record->message_run, bytes + known_bytes, header.length_bytes - known_bytes);
+        if ((of_run = message_run_next(&batch->run, &record->message)) != 0)
+            return of_run;
     }
     return cursor_left(&batch->records) == 0 ? 0 : -EBADMSG;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading a batch that came from outside: checks the header and walks the records. Nothing is trusted: lengths are
- * checked, unknown kinds are skipped and counted by the caller, short records are refused.
+ * checked, unknown kinds are skipped and counted by the caller, short records are refused. A run of messages comes out
+ * as the messages that it holds.
  */
 #pragma once
 
 #include "wire/cursor.h"
+#include "wire/message_run.h"
 #include "wire/record.h"
 
 struct batch {
     struct batch_header header;
     struct cursor records;
-    uint32_t records_left;
+    uint32_t records_left; /* a run is one of them */
+    struct message_run run;
 };
 
 union record {

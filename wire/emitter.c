@@ -11,6 +11,7 @@
 #include "wire/clock.h"
 #include "wire/link.h"
 #include "wire/log.h"
+#include "wire/message_run.h"
 #include "wire/seal.h"
 
 #include <assert.h>
@@ -75,6 +76,9 @@ struct emitter {
     struct record_loss loss; /* lost > 0: not told yet */
     uint64_t last_sent_ns;
     size_t used_bytes;
+    struct message_coder coder; /* of the batch's messages */
+    size_t run_at;              /* where its run begins that goes on; 0 = none */
+    uint32_t run_messages;
     struct batch_header header;
     uint8_t batch[BATCH_BYTES_MAX];
 };
@@ -129,6 +133,16 @@ static void pass_on(struct emitter *emitter)
     drain_backlog(emitter);
 }
 
+static void end_run(struct emitter *emitter)
+{
+    if (emitter->run_at == 0)
+        return;
+    emitter->used_bytes =
+        emitter->run_at +
+        message_run_end(emitter->batch + emitter->run_at, emitter->used_bytes - emitter->run_at, emitter->run_messages);
+    emitter->run_at = 0;
+}
+
 static void append(struct emitter *emitter, const void *record, size_t length_bytes)
 {
     memcpy(emitter->batch + emitter->used_bytes, record, length_bytes);
@@ -147,6 +161,7 @@ static void begin_batch(struct emitter *emitter)
 {
     emitter->used_bytes = sizeof emitter->header;
     emitter->header.records_count = 0;
+    emitter->coder = (struct message_coder){0};
     if (emitter->loss.lost == 0)
         return;
     drain_backlog(emitter);
@@ -163,6 +178,7 @@ void emitter_flush(struct emitter *emitter)
 {
     if (emitter->header.records_count == 0)
         return;
+    end_run(emitter);
     emitter->header.sent_ns = emitter_now_ns(emitter);
     emitter->header.records_bytes = (uint32_t)(emitter->used_bytes - sizeof emitter->header);
     memcpy(emitter->batch, &emitter->header, sizeof emitter->header);
@@ -179,9 +195,38 @@ void emitter_add(struct emitter *emitter, enum record_kind kind, void *record)
 
     header->kind = (uint16_t)kind;
     header->length_bytes = (uint16_t)length;
+    end_run(emitter);
     if (emitter->used_bytes + length > sizeof emitter->batch)
         emitter_flush(emitter);
     append(emitter, record, length);
+}
+
+/* Has room for one more message in the run that goes on, or in a new one. */
+static void open_run(struct emitter *emitter)
+{
+    const size_t room = sizeof(struct record_message_run) + MESSAGE_CODE_BYTES_MAX + 8;
+
+    if (emitter->run_at != 0 && emitter->used_bytes - emitter->run_at + room > MESSAGE_RUN_BYTES_MAX)
+        end_run(emitter);
+    if (emitter->used_bytes + room > sizeof emitter->batch)
+        emitter_flush(emitter);
+    if (emitter->run_at != 0)
+        return;
+    emitter->run_at = emitter->used_bytes;
+    emitter->run_messages = 0;
+    emitter->used_bytes += sizeof(struct record_message_run);
+    emitter->header.records_count++;
+}
+
+size_t emitter_add_message(struct emitter *emitter, const struct record_message *message)
+{
+    open_run(emitter);
+    uint8_t *at = emitter->batch + emitter->used_bytes;
+    size_t length = (size_t)(message_coder_put(&emitter->coder, at, message) - at);
+
+    emitter->used_bytes += length;
+    emitter->run_messages++;
+    return length;
 }
 
 static void add_counters(struct emitter *emitter, struct reported *reported, bool all)

@@ -44,6 +44,11 @@ uint64_t emitter_now_ns(const struct emitter *emitter);
  */
 void emitter_add(struct emitter *emitter, enum record_kind kind, void *record);
 
+/*
+ * The same for a message, which goes into the batch as one of a run (message_run.h). Returns how many bytes it took.
+ */
+size_t emitter_add_message(struct emitter *emitter, const struct record_message *message);
+
 /* Sends what is there: call when it should leave now (it does so itself every 50 ms from emitter_tick). */
 void emitter_flush(struct emitter *emitter);
 

@@ -27,6 +27,8 @@ static_assert(sizeof(struct record_endpoint) == 88, "endpoint");
 static_assert(sizeof(struct record_reading) == 96, "reading");
 static_assert(sizeof(struct record_port_counter) == 40, "port counter");
 static_assert(sizeof(struct record_coarse_window) == 48, "coarse window");
+static_assert(sizeof(struct record_pin) == 48, "pin");
+static_assert(sizeof(struct record_message_run) == 8, "message run");
 static_assert(sizeof(struct record_process) == 144, "process");
 static_assert(sizeof(struct record_communicator) == 88, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 120, "queue pair");

@@ -307,6 +307,25 @@ struct record_coarse_window { /* header.source: the flow; as record_window, but 
     uint32_t marked_frames;
 };
 
+enum pin_cause {
+    PIN_STALLED_WITHIN = 1,  /* the flow fell silent in the middle of a message */
+    PIN_STALLED_BETWEEN = 2, /* ... after a message, for longer than it usually does */
+    PIN_SLOWED = 3,          /* a message took far longer than the flow's messages of its size */
+};
+struct record_pin { /* header.source: the flow */
+    struct record_header header;
+    uint64_t from_ns; /* all windows of all flows in the interval are kept, until newer pins need the room */
+    uint64_t to_ns;
+    uint32_t cause; /* enum pin_cause */
+    uint32_t reserved;
+    uint64_t usual_ns; /* how long it was by the flow's pattern: a distance of frames, a pause, a message */
+    uint64_t found_ns; /* how long it was */
+};
+
+struct record_message_run { /* header.source: how many messages follow (message_run.h) */
+    struct record_header header;
+};
+
 enum source_field { /* a set of bits */
 #define SOURCE_FIELD(name, bit, text, help) SOURCE_##name = 1 << (bit),
 #include "wire/source_field.def"

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wire/message_run.h"
+
 #define SECOND_NS   1000000000u
 #define SLOTS       2u /* a flow */
 #define BURST_SHARE 10u
-#define MESSAGE     ((int64_t)sizeof(struct record_message))
+#define MESSAGE     ((int64_t)MESSAGE_CODE_BYTES_MAX) /* as much as one can take */
 
 struct waiting {
     struct record_message message; /* header.source 0: none */
@@ -79,8 +81,7 @@ static void fill(struct merger *merger, uint64_t now_ns)
 
 static void send_slot(struct merger *merger, struct waiting *waiting, merger_send send, void *context)
 {
-    merger->bytes -= MESSAGE;
-    send(context, &waiting->message);
+    merger->bytes -= (int64_t)send(context, &waiting->message);
     waiting->message.header.source = 0;
 }
 
@@ -113,11 +114,10 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
 {
     uint32_t slot = (message->header.source - 1) * SLOTS + (message->role != ROLE_DATA);
     struct waiting *waiting = &merger->waiting[slot];
-    struct record_message copy = *message;
     uint64_t ended_ns = message->first_ns + message->duration_ns;
 
     if (merger->bytes_per_second == 0) {
-        send(context, &copy);
+        send(context, message);
         return;
     }
     fill(merger, ended_ns > now_ns ? ended_ns : now_ns);
@@ -127,8 +127,7 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
         return;
     }
     if (waiting->message.header.source == 0 && merger->bytes >= MESSAGE && merger->count == 0) {
-        merger->bytes -= MESSAGE;
-        send(context, &copy);
+        merger->bytes -= (int64_t)send(context, message);
         return;
     }
     bool is_queued = waiting->message.header.source != 0;
@@ -139,7 +138,7 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
         send_slot(merger, waiting, send, context);
     else
         merger->queue[(merger->first + merger->count++) % merger->slots_count] = slot;
-    *waiting = (struct waiting){.message = copy, .since_ns = since_ns, .messages = 1};
+    *waiting = (struct waiting){.message = *message, .since_ns = since_ns, .messages = 1};
 }
 
 void merger_go_on(struct merger *merger, uint64_t now_ns, bool all, merger_send send, void *context)

@@ -16,11 +16,12 @@
 
 struct merger;
 
-/* `bytes_per_second` of message records on average, and a tenth of it at once; 0 = no bound. */
+/* `bytes_per_second` of messages on their way out on average, and a tenth of it at once; 0 = no bound. */
 int merger_create(struct merger **merger, uint32_t flows_max, uint64_t bytes_per_second, struct tallies *tallies);
 void merger_destroy(struct merger **merger);
 
-typedef void (*merger_send)(void *context, struct record_message *message);
+/* Returns how many bytes the message took on its way out. */
+typedef size_t (*merger_send)(void *context, const struct record_message *message);
 
 /*
  * A message, at the time `now_ns`: is sent at once, or waits to be merged with those that follow. What counts is the

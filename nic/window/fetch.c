@@ -307,7 +307,7 @@ static void send_some(struct fetch *fetch, size_t count)
             continue;
         fetch->end.windows++;
         if (is_message)
-            emitter_add(fetch->emitter, RECORD_MESSAGE, &fetch->messages[i]);
+            (void)emitter_add_message(fetch->emitter, &fetch->messages[i]);
         else
             send_window(fetch, &fetch->windows[i]);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks of entries of variable length; an entry's time is told from the end of the one before. Invariants: block
- * numbers only rise, block b lies at b % blocks_count; an entry is never split; every message given up ended no later
- * than given_up_ns.
+ * Blocks of messages as wire/message_run.h codes them, each block for itself. Invariants: block numbers only rise,
+ * block b lies at b % blocks_count; an entry is never split; every message given up ended no later than given_up_ns.
  */
 #include "nic/window/history.h"
 
@@ -10,21 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/window/number.h"
 #include "nic/window/pages.h"
 
 #define BLOCK_BYTES_MAX 32768u
 #define BLOCK_BYTES_MIN 1024u
 #define BLOCKS_WANTED   16u /* at least, where the memory allows */
 #define BLOCKS_MIN      4u
-#define ENTRY_BYTES_MAX 64u
-#define HEAD_IMMEDIATE  8u /* the head's low bits are the role */
-#define HEAD_PLACE      16u
-#define HEAD_FLAGS      32u /* others than IMMEDIATE and PLACED */
 
 struct block {
     uint64_t number;
-    uint64_t base_ns; /* the end of the message before its first */
     uint64_t first_ns;
     uint64_t end_ns; /* the first beginning and the last end in it */
     uint32_t bytes_used;
@@ -38,7 +31,7 @@ struct history {
     uint32_t block_bytes;
     uint32_t blocks_count;
     struct block *present;
-    uint64_t last_end_ns;
+    struct message_coder coder; /* of the present block */
     uint64_t given_up_ns;
     uint64_t bytes_stored;
 };
@@ -57,8 +50,9 @@ static void begin_block(struct history *history, uint64_t number)
         if (block->end_ns > history->given_up_ns)
             history->given_up_ns = block->end_ns;
     }
-    *block = (struct block){.number = number, .base_ns = history->last_end_ns, .first_ns = UINT64_MAX};
+    *block = (struct block){.number = number, .first_ns = UINT64_MAX};
     history->present = block;
+    history->coder = (struct message_coder){0};
 }
 
 static size_t choose_block_bytes(size_t memory_bytes)
@@ -109,41 +103,19 @@ void history_prepare(struct history *history)
     pages_prepare(history->memory, (size_t)history->blocks_count * history->block_bytes);
 }
 
-static uint8_t *put_word(uint8_t *at, uint32_t word)
-{
-    memcpy(at, &word, sizeof word);
-    return at + sizeof word;
-}
-
 void history_put(struct history *history, const struct record_message *message)
 {
-    uint16_t other_flags = message->flags & (uint16_t) ~(MESSAGE_IMMEDIATE | MESSAGE_PLACED);
-    bool has_immediate = (message->flags & MESSAGE_IMMEDIATE) != 0, has_place = (message->flags & MESSAGE_PLACED) != 0;
-
-    if (history->present->bytes_used + ENTRY_BYTES_MAX > history->block_bytes)
+    if (history->present->bytes_used + MESSAGE_CODE_BYTES_MAX > history->block_bytes)
         begin_block(history, history->present->number + 1);
     struct block *block = history->present;
-    uint8_t *start = bytes_of(history, block) + block->bytes_used, *at = start;
-    *at++ = (uint8_t)((message->role & 7) | (has_immediate ? HEAD_IMMEDIATE : 0) | (has_place ? HEAD_PLACE : 0) |
-                      (other_flags != 0 ? HEAD_FLAGS : 0));
-    *at++ = message->opcode;
-    at = number_put(at, message->header.source);
-    at = number_put(at, number_fold((int64_t)(message->first_ns - history->last_end_ns)));
-    at = number_put(at, message->duration_ns);
-    at = number_put(at, message->payload_bytes);
-    at = number_put(at, message->frames);
-    if (has_immediate)
-        at = put_word(at, message->immediate);
-    if (has_place)
-        at = put_word(at, message->place);
-    if (other_flags != 0)
-        at = number_put(at, other_flags);
-    history->last_end_ns = message->first_ns + message->duration_ns;
-    block->bytes_used += (uint32_t)(at - start);
-    history->bytes_stored += (uint64_t)(at - start);
+    uint8_t *start = bytes_of(history, block) + block->bytes_used;
+    uint32_t length = (uint32_t)(message_coder_put(&history->coder, start, message) - start);
+    uint64_t end_ns = message->first_ns + message->duration_ns;
+    block->bytes_used += length;
+    history->bytes_stored += length;
     block->entries_count++;
     block->first_ns = message->first_ns < block->first_ns ? message->first_ns : block->first_ns;
-    block->end_ns = history->last_end_ns > block->end_ns ? history->last_end_ns : block->end_ns;
+    block->end_ns = end_ns > block->end_ns ? end_ns : block->end_ns;
 }
 
 uint64_t history_held_from_ns(const struct history *history)
@@ -190,43 +162,11 @@ static const struct block *walk_settle(const struct history *history, struct his
         const struct block *block = &history->blocks[walk->block % history->blocks_count];
         uint32_t end = walk->block == walk->last_block ? walk->last_entry : block->bytes_used;
         if (walk->entry == 0)
-            walk->end_ns = block->base_ns;
+            walk->coder = (struct message_coder){0};
         if (walk->entry < end && block->first_ns < walk->to_ns && block->end_ns >= walk->from_ns)
             return block;
     }
     return NULL;
-}
-
-static const uint8_t *take_word(const uint8_t *at, uint32_t *word)
-{
-    memcpy(word, at, sizeof *word);
-    return at + sizeof *word;
-}
-
-/* Returns where the next one lies; *end_ns is the end of the one before, and then of this one. */
-static const uint8_t *take_entry(const uint8_t *at, uint64_t *end_ns, struct record_message *message)
-{
-    uint64_t numbers[5], flags = 0;
-    uint8_t head = *at++;
-
-    *message = (struct record_message){.role = head & 7, .opcode = *at++};
-    for (unsigned i = 0; i < 5; i++)
-        at = number_take(at, &numbers[i]);
-    if ((head & HEAD_IMMEDIATE) != 0)
-        at = take_word(at, &message->immediate);
-    if ((head & HEAD_PLACE) != 0)
-        at = take_word(at, &message->place);
-    if ((head & HEAD_FLAGS) != 0)
-        at = number_take(at, &flags);
-    message->header.source = (uint32_t)numbers[0];
-    message->first_ns = *end_ns + (uint64_t)number_unfold(numbers[1]);
-    message->duration_ns = (uint32_t)numbers[2];
-    message->payload_bytes = (uint32_t)numbers[3];
-    message->frames = (uint32_t)numbers[4];
-    message->flags = (uint16_t)(flags | ((head & HEAD_IMMEDIATE) != 0 ? MESSAGE_IMMEDIATE : 0) |
-                                ((head & HEAD_PLACE) != 0 ? MESSAGE_PLACED : 0));
-    *end_ns = message->first_ns + message->duration_ns;
-    return at;
 }
 
 size_t history_walk_next(const struct history *history, struct history_walk *walk, struct record_message *records,
@@ -243,8 +183,12 @@ size_t history_walk_next(const struct history *history, struct history_walk *wal
         }
         const uint8_t *bytes = bytes_of(history, block);
         struct record_message *message = &records[count];
-        walk->entry = (uint32_t)(take_entry(bytes + walk->entry, &walk->end_ns, message) - bytes);
-        count += message->first_ns < walk->to_ns && walk->end_ns >= walk->from_ns;
+        struct cursor cursor;
+        cursor_init(&cursor, bytes + walk->entry, block->bytes_used - walk->entry);
+        if (!message_coder_take(&walk->coder, &cursor, message))
+            abort();
+        walk->entry = (uint32_t)(cursor.at - bytes);
+        count += message->first_ns < walk->to_ns && walk->coder.end_ns >= walk->from_ns;
     }
     return count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages that have ended, kept for minutes at ordinary rates: one ring of fixed memory, 16 bytes or so each,
+ * The messages that have ended, kept for minutes at ordinary rates: one ring of fixed memory, 16 bytes or less each,
  * whose oldest block is given up for newer ones (counted). What is read is what was put, in the same order. All on the
  * measuring thread; nothing allocates after create.
  */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "nic/tally.h"
-#include "wire/record.h"
+#include "wire/message_run.h"
 
 struct history;
 
@@ -36,7 +36,7 @@ struct history_walk {
     uint64_t from_ns; /* messages of which some lies in here */
     uint64_t to_ns;
     uint64_t block; /* state */
-    uint64_t end_ns;
+    struct message_coder coder;
     uint32_t entry;
     uint64_t last_block;
     uint32_t last_entry;

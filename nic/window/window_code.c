@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "nic/window/number.h"
+#include "wire/number.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "entries are written as little-endian words"

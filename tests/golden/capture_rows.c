@@ -80,6 +80,13 @@ static void print_coarse_window(const struct record_coarse_window *r)
     printf(",\"retransmitted_frames\":%u,\"marked_frames\":%u", r->retransmitted_frames, r->marked_frames);
 }
 
+static void print_pin(const struct record_pin *r)
+{
+    printf("{\"row\":\"pin\",\"flow\":%u,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"cause\":%u", r->header.source,
+           r->from_ns, r->to_ns, r->cause);
+    printf(",\"usual_ns\":%" PRIu64 ",\"found_ns\":%" PRIu64, r->usual_ns, r->found_ns);
+}
+
 static void print_source(const struct record_traffic_source *r)
 {
     printf("{\"row\":\"traffic_source\",\"kind\":%u,\"fields\":%u,\"grain_ns\":%" PRIu64 ",\"name\":\"%.16s\"", r->kind,
@@ -165,6 +172,9 @@ static void print_record(const union record *record, const struct batch_header *
         break;
     case RECORD_COARSE_WINDOW:
         print_coarse_window(&record->coarse_window);
+        break;
+    case RECORD_PIN:
+        print_pin(&record->pin);
         break;
     case RECORD_TRAFFIC_SOURCE:
         print_source(&record->traffic_source);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/message_run.h"
+
 #define REFERENCE_BOOT 0x5eed
 
 void feed_init(struct feed *feed, uint16_t kind, uint64_t emitter_id, uint64_t boot_id, int64_t offset_ns)
@@ -66,6 +68,62 @@ void feed_send(struct feed *feed, uint64_t reference_ns)
     memcpy(batch->bytes, feed->open, feed->open_bytes);
     feed->open_bytes = sizeof header;
     feed->open_records = 0;
+}
+
+/* How many messages lie one behind the other from `at` on. */
+static size_t count_messages(const struct feed_batch *batch, size_t at)
+{
+    struct record_header header;
+    size_t count = 0;
+
+    for (; at < batch->length_bytes; at += header.length_bytes, count++) {
+        memcpy(&header, batch->bytes + at, sizeof header);
+        if (header.kind != RECORD_MESSAGE)
+            break;
+    }
+    return count;
+}
+
+static size_t pack_run(struct message_coder *coder, uint8_t *into, const uint8_t *from, size_t count)
+{
+    uint8_t *at = into + sizeof(struct record_message_run);
+    struct record_message message;
+
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&message, from + i * sizeof message, sizeof message);
+        at = message_coder_put(coder, at, &message);
+    }
+    return message_run_end(into, (size_t)(at - into), (uint32_t)count);
+}
+
+static void pack_batch(struct feed_batch *batch)
+{
+    struct message_coder coder = {0};
+    struct batch_header header;
+    uint8_t *packed = malloc(2 * batch->length_bytes);
+    size_t from = sizeof header, to = sizeof header;
+
+    memcpy(&header, batch->bytes, sizeof header);
+    header.records_count = 0;
+    for (; from < batch->length_bytes; header.records_count++) {
+        size_t count = count_messages(batch, from);
+        struct record_header record;
+        memcpy(&record, batch->bytes + from, sizeof record);
+        if (count == 0)
+            memcpy(packed + to, batch->bytes + from, record.length_bytes);
+        to += count == 0 ? record.length_bytes : pack_run(&coder, packed + to, batch->bytes + from, count);
+        from += count == 0 ? record.length_bytes : count * sizeof(struct record_message);
+    }
+    header.records_bytes = (uint32_t)(to - sizeof header);
+    memcpy(packed, &header, sizeof header);
+    free(batch->bytes);
+    *batch = (struct feed_batch){.bytes = packed, .length_bytes = to};
+}
+
+void feed_pack(struct feed *feed)
+{
+    for (size_t i = 0; i < feed->count; i++)
+        pack_batch(&feed->batches[i]);
 }
 
 void feed_hello(struct feed *feed, uint64_t reference_ns, uint32_t window_ns)

@@ -39,6 +39,9 @@ void feed_add(struct feed *feed, uint16_t kind, void *record);
 /* Ends the batch that is being filled, sent at this time of the reference clock. */
 void feed_send(struct feed *feed, uint64_t reference_ns);
 
+/* Packs the messages of each batch, which are whole records, into runs, as the NIC side does. */
+void feed_pack(struct feed *feed);
+
 /* Hello, and a clock exchange with these delays (ns) there and back at this time of the reference clock. */
 void feed_hello(struct feed *feed, uint64_t reference_ns, uint32_t window_ns);
 void feed_exchange(struct feed *feed, uint64_t reference_ns, uint64_t there_ns, uint64_t back_ns);

@@ -197,6 +197,31 @@ static void test_loss_touches_only_what_it_hit(void **state)
     made_destroy(job);
 }
 
+/* The same job, its messages in records of their own and in runs: equal messages, one by one, and equal rows. */
+static void test_runs_of_messages_are_the_messages(void **state)
+{
+    struct made_job *plain_job = made_create(&plain), *packed_job = made_create(&plain);
+    size_t plain_bytes = 0, packed_bytes = 0;
+
+    (void)state;
+    feed_pack(&packed_job->nic);
+    for (size_t i = 0; i < plain_job->nic.count; i++) {
+        plain_bytes += plain_job->nic.batches[i].length_bytes;
+        packed_bytes += packed_job->nic.batches[i].length_bytes;
+    }
+    assert_true(packed_bytes < plain_bytes);
+    struct analysis *wanted = analysed(plain_job), *got = analysed(packed_job);
+    check_whole(got, packed_job);
+    assert_true(wanted->naming.messages.count > 1000);
+    assert_int_equal(got->naming.messages.count, wanted->naming.messages.count);
+    for (size_t i = 0; i < wanted->naming.messages.count; i++)
+        assert_memory_equal(&got->naming.messages.items[i], &wanted->naming.messages.items[i], sizeof(struct message));
+    analysis_destroy(&wanted);
+    analysis_destroy(&got);
+    made_destroy(plain_job);
+    made_destroy(packed_job);
+}
+
 /* Merges the data messages of each flow in this batch to one burst; what they were becomes messages of no meaning. */
 static void merge_batch(const struct feed_batch *batch)
 {
@@ -413,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_each_fault_names_its_rank),
         cmocka_unit_test(test_slow_link_names_pair_and_device),
         cmocka_unit_test(test_loss_touches_only_what_it_hit),
+        cmocka_unit_test(test_runs_of_messages_are_the_messages),
         cmocka_unit_test(test_bursts_make_vague_and_never_wrong),
         cmocka_unit_test(test_order_and_repetition_leave_no_trace),
         cmocka_unit_test(test_store_is_replaced_as_a_whole),

@@ -10,10 +10,11 @@
 
 #include <cmocka.h>
 
-#define FLOWS    10u
-#define RATE     40000u /* 1000 records a second, 100 at once */
-#define MS       1000000u
-#define SENT_MAX 20000u
+#define FLOWS         10u
+#define MESSAGE_BYTES 40u
+#define RATE          40000u /* 1000 records a second, 100 at once */
+#define MS            1000000u
+#define SENT_MAX      20000u
 
 struct fixture {
     struct tallies tallies;
@@ -22,12 +23,13 @@ struct fixture {
     size_t count;
 };
 
-static void take(void *context, struct record_message *message)
+static size_t take(void *context, const struct record_message *message)
 {
     struct fixture *fixture = context;
 
     assert_true(fixture->count < SENT_MAX);
     fixture->sent[fixture->count++] = *message;
+    return MESSAGE_BYTES;
 }
 
 static int setup(void **state)
