@@ -44,6 +44,12 @@ static __always_inline __u64 argument_result(const registers_t *registers)
     return registers->rax;
 }
 
+/* The call's place on the stack, at its entry or its return: what it runs lies below. */
+static __always_inline __u64 argument_frame(const registers_t *registers)
+{
+    return registers->rsp;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 
 typedef struct user_pt_regs registers_t;
@@ -62,6 +68,11 @@ static __always_inline __u64 argument_stack(const registers_t *registers)
 static __always_inline __u64 argument_result(const registers_t *registers)
 {
     return registers->regs[0];
+}
+
+static __always_inline __u64 argument_frame(const registers_t *registers)
+{
+    return registers->sp;
 }
 
 #else

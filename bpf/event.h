@@ -137,7 +137,7 @@ struct event_destroy {
     __u64 communicator;
 };
 
-/* ibv_create_qp returned a queue pair. */
+/* A queue pair was made. */
 struct event_queue_pair_create {
     struct event_header header;
     __u64 pointer;
@@ -145,6 +145,9 @@ struct event_queue_pair_create {
     __u32 qpn;
     __u32 type;
     char device[EVENT_NAME_BYTES];
+    __u64 context;     /* its maker's own pointer */
+    __u32 max_send;    /* work requests */
+    __u32 max_receive; /* work requests */
 };
 
 /* ibv_modify_qp returned 0. A field counts where its bit in `mask` (enum ibv_qp_attr_mask) is set. */
@@ -153,19 +156,27 @@ struct event_queue_pair_modify {
     __u64 pointer;
     __u32 mask;
     __u32 remote_qpn;
+    __u32 access_flags;
     __u8 state;
     __u8 port;         /* IBV_QP_PORT */
-    __u8 address_port; /* IBV_QP_AV: of the address */
+    __u8 address_port; /* IBV_QP_AV: of the address, as the next four */
     __u8 address_index;
     __u8 traffic_class;
+    __u8 service_level;
     __u8 global;
-    __u8 reserved[2];
+    __u8 path_mtu; /* enum ibv_mtu */
+    __u8 timeout;
+    __u8 retry_count;
+    __u8 rnr_retry;
+    __u8 min_rnr_timer;
     __u8 remote_address[EVENT_ADDRESS_BYTES];
 };
 
+/* Its memory may be another queue pair's by now: one made after `entered_ns`. */
 struct event_queue_pair_destroy {
     struct event_header header;
     __u64 pointer;
+    __u64 entered_ns;
 };
 
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
@@ -178,6 +189,6 @@ _Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
 _Static_assert(sizeof(struct event_group) == 40, "event_group");
 _Static_assert(sizeof(struct event_call) == 64, "event_call");
 _Static_assert(sizeof(struct event_destroy) == 32, "event_destroy");
-_Static_assert(sizeof(struct event_queue_pair_create) == 64, "event_queue_pair_create");
-_Static_assert(sizeof(struct event_queue_pair_modify) == 64, "event_queue_pair_modify");
-_Static_assert(sizeof(struct event_queue_pair_destroy) == 32, "event_queue_pair_destroy");
+_Static_assert(sizeof(struct event_queue_pair_create) == 80, "event_queue_pair_create");
+_Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");
+_Static_assert(sizeof(struct event_queue_pair_destroy) == 40, "event_queue_pair_destroy");

@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Queue pairs, at libibverbs' public entries: made (return), changed and destroyed (entry and return; only calls that
- * returned 0 count). A call through the old IBVERBS_1.0 entry runs the new one inside and hits both: only the inner
- * one, whose structures layout.def describes, is told.
+ * Queue pairs, at libibverbs' public entries: made, changed and destroyed (only calls that returned 0 or a queue pair
+ * count). One call may run another that is probed too: the old IBVERBS_1.0 entry runs the new one, and both run the
+ * ibv_cmd_ entry through which every provider passes. The innermost public one tells, since layout.def describes its
+ * structures. ibv_create_qp_ex and mlx5dv_create_qp have no public entry of their own: there the ibv_cmd_ entry tells,
+ * whose arguments are private to rdma-core, so that what they say is told only when it fits together.
  */
 #include "bpf/argument.h"
 #include "bpf/layout.h"
 #include "bpf/ring.h"
 
+#define QPN_MAX 0xffffff
+
+__u64 queue_pairs_implausible = 0;
+
+/* Probed calls of one purpose that run one within the other. The outermost is known by its frame: its caller's stack
+ * lies above it, so a call whose return was missed cannot be taken for one that runs. */
+struct nest {
+    __u64 frame; /* 0 = none runs */
+    __u64 told;  /* an inner one has told of it */
+};
+
 struct verbs_call {
-    __u64 queue_pair;
+    struct nest create;
+    struct nest modify;
+    struct nest destroy;
+    __u64 queue_pair; /* of the innermost call */
     __u64 attributes;
+    __u64 entered_ns;
+    __u64 device_context; /* of a private entry: ibv_context */
+    __u64 send_queue;
+    __u64 context;
     __u32 mask;
-    __u16 creating; /* ibv_create_qp calls that run, one within the other */
-    __u16 created;  /* the inner one was told */
+    __u32 type;
+    __u32 max_send;
+    __u32 max_receive;
 };
 
 struct {
@@ -28,55 +49,157 @@ static __always_inline struct verbs_call *verbs_call(__u64 flags)
     return bpf_task_storage_get(&verbs_calls, (void *)bpf_get_current_task_btf(), NULL, flags);
 }
 
-static __always_inline void read_device_name(char *name, __u64 queue_pair)
+static __always_inline bool nest_runs(const struct nest *nest, registers_t *registers)
 {
-    __u64 context = 0;
+    return nest->frame != 0 && argument_frame(registers) < nest->frame;
+}
+
+static __always_inline void nest_enter(struct nest *nest, registers_t *registers)
+{
+    if (nest_runs(nest, registers))
+        return;
+    nest->frame = argument_frame(registers);
+    nest->told = 0;
+}
+
+/* Whether this return is the one that tells. */
+static __always_inline bool nest_leave(struct nest *nest, registers_t *registers)
+{
+    const bool tells = nest->frame != 0 && nest->told == 0;
+    nest->told = 1;
+    if (!nest_runs(nest, registers))
+        nest->frame = 0;
+    return tells;
+}
+
+/* ---- made ---- */
+
+static __always_inline void read_creation(struct verbs_call *call, __u64 attributes)
+{
+    const __u64 capacity = attributes + OFFSET_ibv_qp_init_attr_cap;
+    ring_read(&call->context, sizeof call->context, attributes + OFFSET_ibv_qp_init_attr_qp_context);
+    ring_read(&call->send_queue, sizeof call->send_queue, attributes + OFFSET_ibv_qp_init_attr_send_cq);
+    ring_read(&call->type, sizeof call->type, attributes + OFFSET_ibv_qp_init_attr_qp_type);
+    ring_read(&call->max_send, sizeof call->max_send, capacity + OFFSET_ibv_qp_cap_max_send_wr);
+    ring_read(&call->max_receive, sizeof call->max_receive, capacity + OFFSET_ibv_qp_cap_max_recv_wr);
+}
+
+static __always_inline void read_device_name(char *name, __u64 device_context)
+{
     __u64 device = 0;
-    ring_read(&context, sizeof context, queue_pair + OFFSET_ibv_qp_context);
-    ring_read(&device, sizeof device, context + OFFSET_ibv_context_device);
+    __builtin_memset(name, 0, EVENT_NAME_BYTES);
+    ring_read(&device, sizeof device, device_context + OFFSET_ibv_context_device);
     if (bpf_probe_read_user_str(name, EVENT_NAME_BYTES, (const void *)(device + OFFSET_ibv_device_name)) < 0)
         __sync_fetch_and_add(&reads_failed, 1);
+}
+
+static __always_inline int emit_creation(registers_t *registers, const struct verbs_call *call, __u64 pointer)
+{
+    __u64 device_context = 0;
+    ring_note_process(registers, PROCESS_VERBS);
+    struct event_queue_pair_create *event = ring_reserve(EVENT_QUEUE_PAIR_CREATE, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->pointer = pointer;
+    event->send_queue = call->send_queue;
+    event->type = call->type;
+    event->context = call->context;
+    event->max_send = call->max_send;
+    event->max_receive = call->max_receive;
+    ring_read(&event->qpn, sizeof event->qpn, pointer + OFFSET_ibv_qp_qp_num);
+    ring_read(&device_context, sizeof device_context, pointer + OFFSET_ibv_qp_context);
+    read_device_name(event->device, device_context);
+    ring_submit(event);
+    return 0;
 }
 
 SEC("uprobe")
 int queue_pair_create(registers_t *registers)
 {
     struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (call != NULL)
-        call->creating++;
+    if (call == NULL)
+        return 0;
+    nest_enter(&call->create, registers);
+    read_creation(call, argument(registers, 1));
     return 0;
-}
-
-/* Whether this return is the outer one of two; takes the entry back. */
-static __always_inline bool is_outer_return(void)
-{
-    struct verbs_call *call = verbs_call(0);
-    if (call == NULL || call->creating == 0)
-        return false;
-    const bool outer = call->created != 0;
-    call->creating--;
-    call->created = call->creating != 0;
-    return outer;
 }
 
 SEC("uretprobe")
 int queue_pair_create_return(registers_t *registers)
 {
     const __u64 pointer = argument_result(registers);
-    if (is_outer_return() || pointer == 0)
+    struct verbs_call *call = verbs_call(0);
+    if (call == NULL || !nest_leave(&call->create, registers) || pointer == 0)
         return 0;
-    ring_note_process(registers, PROCESS_VERBS);
-    struct event_queue_pair_create *event = ring_reserve(EVENT_QUEUE_PAIR_CREATE, sizeof *event);
-    if (event == NULL)
-        return 0;
-    event->pointer = pointer;
-    __builtin_memset(event->device, 0, sizeof event->device);
-    ring_read(&event->send_queue, sizeof event->send_queue, pointer + OFFSET_ibv_qp_send_cq);
-    ring_read(&event->qpn, sizeof event->qpn, pointer + OFFSET_ibv_qp_qp_num);
-    ring_read(&event->type, sizeof event->type, pointer + OFFSET_ibv_qp_qp_type);
-    read_device_name(event->device, pointer);
-    ring_submit(event);
+    return emit_creation(registers, call, pointer);
+}
+
+/* Of no public call: the call's notes with what both kinds have alike, else NULL. */
+static __always_inline struct verbs_call *enter_command(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (call == NULL || nest_runs(&call->create, registers))
+        return NULL;
+    call->create.frame = 0;
+    call->queue_pair = argument(registers, 1);
+    read_creation(call, argument(registers, 2));
+    return call;
+}
+
+/* ibv_cmd_create_qp(protection domain, queue pair, attributes, ...) */
+SEC("uprobe")
+int queue_pair_command(registers_t *registers)
+{
+    struct verbs_call *call = enter_command(registers);
+    if (call != NULL)
+        ring_read(&call->device_context, sizeof call->device_context, argument(registers, 0) + OFFSET_ibv_pd_context);
     return 0;
+}
+
+/* ibv_cmd_create_qp_ex, ibv_cmd_create_qp_ex2(device context, queue pair, attributes, ...) */
+SEC("uprobe")
+int queue_pair_command_ex(registers_t *registers)
+{
+    struct verbs_call *call = enter_command(registers);
+    if (call != NULL)
+        call->device_context = argument(registers, 0);
+    return 0;
+}
+
+/* A queue pair of the named device with a send queue there: the arguments are still what they were. */
+static __always_inline bool is_plausible(const struct verbs_call *call)
+{
+    __u64 of_queue = 0;
+    __u64 of_pair = 0;
+    __u32 qpn = 0;
+    bpf_probe_read_user(&qpn, sizeof qpn, (const void *)(call->queue_pair + OFFSET_ibv_qp_qp_num));
+    bpf_probe_read_user(&of_pair, sizeof of_pair, (const void *)(call->queue_pair + OFFSET_ibv_qp_context));
+    bpf_probe_read_user(&of_queue, sizeof of_queue, (const void *)(call->send_queue + OFFSET_ibv_cq_context));
+    return qpn != 0 && qpn <= QPN_MAX && call->device_context != 0 && of_pair == call->device_context &&
+           (call->send_queue == 0 || of_queue == call->device_context);
+}
+
+SEC("uretprobe")
+int queue_pair_command_return(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(0);
+    if (call == NULL || nest_runs(&call->create, registers) || call->device_context == 0)
+        return 0;
+    const bool made = (__s32)argument_result(registers) == 0;
+    const bool plausible = made && is_plausible(call);
+    call->device_context = 0;
+    if (made && !plausible)
+        __sync_fetch_and_add(&queue_pairs_implausible, 1);
+    return plausible ? emit_creation(registers, call, call->queue_pair) : 0;
+}
+
+/* ---- changed ---- */
+
+static __always_inline void keep_change(struct verbs_call *call, registers_t *registers)
+{
+    call->queue_pair = argument(registers, 0);
+    call->attributes = argument(registers, 1);
+    call->mask = (__u32)argument(registers, 2);
 }
 
 SEC("uprobe")
@@ -85,77 +208,109 @@ int queue_pair_modify(registers_t *registers)
     struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (call == NULL)
         return 0;
-    call->queue_pair = argument(registers, 0);
-    call->attributes = argument(registers, 1);
-    call->mask = (__u32)argument(registers, 2);
+    nest_enter(&call->modify, registers);
+    keep_change(call, registers);
     return 0;
 }
 
-static __always_inline void read_attributes(struct event_queue_pair_modify *event, __u64 attributes)
+static __always_inline void read_path(struct event_queue_pair_modify *event, __u64 address)
 {
-    const __u64 address = attributes + OFFSET_ibv_qp_attr_ah_attr;
     const __u64 route = address + OFFSET_ibv_ah_attr_grh;
-    __u32 state = 0;
-    ring_read(&state, sizeof state, attributes + OFFSET_ibv_qp_attr_qp_state);
-    event->state = (__u8)state;
-    ring_read(&event->remote_qpn, sizeof event->remote_qpn, attributes + OFFSET_ibv_qp_attr_dest_qp_num);
-    ring_read(&event->port, 1, attributes + OFFSET_ibv_qp_attr_port_num);
     ring_read(&event->address_port, 1, address + OFFSET_ibv_ah_attr_port_num);
+    ring_read(&event->service_level, 1, address + OFFSET_ibv_ah_attr_sl);
     ring_read(&event->global, 1, address + OFFSET_ibv_ah_attr_is_global);
     ring_read(&event->address_index, 1, route + OFFSET_ibv_global_route_sgid_index);
     ring_read(&event->traffic_class, 1, route + OFFSET_ibv_global_route_traffic_class);
     ring_read(event->remote_address, sizeof event->remote_address, route + OFFSET_ibv_global_route_dgid);
 }
 
-/* At a call's return: the call with the queue pair that it was for (taken out of it) when it was done, else NULL. */
-static __always_inline struct verbs_call *verbs_call_done(registers_t *registers, __u64 *pointer)
+static __always_inline void read_attributes(struct event_queue_pair_modify *event, __u64 attributes)
 {
-    struct verbs_call *call = verbs_call(0);
-    if (call == NULL || call->queue_pair == 0)
-        return NULL;
-    *pointer = call->queue_pair;
-    call->queue_pair = 0;
-    return (__s32)argument_result(registers) == 0 ? call : NULL;
+    __u32 state = 0;
+    __u32 path_mtu = 0;
+    ring_read(&state, sizeof state, attributes + OFFSET_ibv_qp_attr_qp_state);
+    ring_read(&path_mtu, sizeof path_mtu, attributes + OFFSET_ibv_qp_attr_path_mtu);
+    event->state = (__u8)state;
+    event->path_mtu = (__u8)path_mtu;
+    ring_read(&event->remote_qpn, sizeof event->remote_qpn, attributes + OFFSET_ibv_qp_attr_dest_qp_num);
+    ring_read(&event->access_flags, sizeof event->access_flags, attributes + OFFSET_ibv_qp_attr_qp_access_flags);
+    ring_read(&event->port, 1, attributes + OFFSET_ibv_qp_attr_port_num);
+    ring_read(&event->timeout, 1, attributes + OFFSET_ibv_qp_attr_timeout);
+    ring_read(&event->retry_count, 1, attributes + OFFSET_ibv_qp_attr_retry_cnt);
+    ring_read(&event->rnr_retry, 1, attributes + OFFSET_ibv_qp_attr_rnr_retry);
+    ring_read(&event->min_rnr_timer, 1, attributes + OFFSET_ibv_qp_attr_min_rnr_timer);
+    read_path(event, attributes + OFFSET_ibv_qp_attr_ah_attr);
 }
 
-SEC("uretprobe")
-int queue_pair_modify_return(registers_t *registers)
+static __always_inline int emit_change(const struct verbs_call *call)
 {
-    __u64 pointer = 0;
-    struct verbs_call *call = verbs_call_done(registers, &pointer);
-    if (call == NULL)
-        return 0;
     struct event_queue_pair_modify *event = ring_reserve(EVENT_QUEUE_PAIR_MODIFY, sizeof *event);
     if (event == NULL)
         return 0;
-    event->pointer = pointer;
+    event->pointer = call->queue_pair;
     event->mask = call->mask;
-    event->reserved[0] = 0;
-    event->reserved[1] = 0;
     read_attributes(event, call->attributes);
     ring_submit(event);
     return 0;
 }
 
+SEC("uretprobe")
+int queue_pair_modify_return(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(0);
+    if (call == NULL || !nest_leave(&call->modify, registers) || (__s32)argument_result(registers) != 0)
+        return 0;
+    return emit_change(call);
+}
+
+/* ibv_cmd_modify_qp, ibv_cmd_modify_qp_ex(queue pair, attributes, mask, ...) of no public call */
+SEC("uprobe")
+int queue_pair_command_modify(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (call == NULL || nest_runs(&call->modify, registers))
+        return 0;
+    call->modify.frame = argument_frame(registers);
+    call->modify.told = 0;
+    keep_change(call, registers);
+    return 0;
+}
+
+SEC("uretprobe")
+int queue_pair_command_modify_return(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(0);
+    if (call == NULL || nest_runs(&call->modify, registers))
+        return 0;
+    const bool tells = nest_leave(&call->modify, registers) && (__s32)argument_result(registers) == 0;
+    return tells ? emit_change(call) : 0;
+}
+
+/* ---- destroyed ---- */
+
 SEC("uprobe")
 int queue_pair_destroy(registers_t *registers)
 {
     struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (call != NULL)
-        call->queue_pair = argument(registers, 0);
+    if (call == NULL)
+        return 0;
+    nest_enter(&call->destroy, registers);
+    call->queue_pair = argument(registers, 0);
+    call->entered_ns = bpf_ktime_get_ns();
     return 0;
 }
 
 SEC("uretprobe")
 int queue_pair_destroy_return(registers_t *registers)
 {
-    __u64 pointer = 0;
-    if (verbs_call_done(registers, &pointer) == NULL)
+    struct verbs_call *call = verbs_call(0);
+    if (call == NULL || !nest_leave(&call->destroy, registers) || (__s32)argument_result(registers) != 0)
         return 0;
     struct event_queue_pair_destroy *event = ring_reserve(EVENT_QUEUE_PAIR_DESTROY, sizeof *event);
     if (event == NULL)
         return 0;
-    event->pointer = pointer;
+    event->pointer = call->queue_pair;
+    event->entered_ns = call->entered_ns;
     ring_submit(event);
     return 0;
 }

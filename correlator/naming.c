@@ -112,6 +112,7 @@ static void take_queue_pair(struct builder *builder, size_t stream, const struct
     pair->created_ns = mapped(builder, stream, record->created_ns);
     pair->ready_ns = mapped(builder, stream, record->ready_ns);
     pair->destroyed_ns = mapped(builder, stream, record->destroyed_ns);
+    pair->error_ns = mapped(builder, stream, record->error_ns);
 }
 
 static void take_port(struct builder *builder, size_t stream, const struct record_port *record)

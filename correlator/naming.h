@@ -62,6 +62,7 @@ struct queue_pair {
     uint64_t created_ns;
     uint64_t ready_ns;
     uint64_t destroyed_ns;
+    uint64_t error_ns;
     ARRAY(int32_t) flows_out; /* flows that it sends */
     ARRAY(int32_t) flows_in;  /* flows that end at it */
 };

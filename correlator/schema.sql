@@ -115,6 +115,29 @@ CREATE TABLE queue_pair (
     destroyed_ns   INTEGER
 ) STRICT;
 
+CREATE TABLE queue_pair_setting ( -- how a queue pair was set up; NULL: it was not told, or is not known
+    queue_pair           INTEGER PRIMARY KEY REFERENCES queue_pair(id),
+    context              TEXT NOT NULL,    -- its maker's own pointer: NCCL from 2.23.4 on, the same in one connection
+    generation           INTEGER,          -- n-th queue pair of its device and QPN that was seen, from 1
+    error_ns             INTEGER,          -- first change to ERR
+    access_flags         INTEGER,          -- enum ibv_access_flags
+    path_mtu_bytes       INTEGER,
+    traffic_class        INTEGER,
+    service_level        INTEGER,
+    timeout              INTEGER,          -- 4.096 us x 2^timeout; 0: for ever
+    retry_count          INTEGER,          -- after time-outs
+    rnr_retry            INTEGER,          -- 7: for ever
+    min_rnr_timer        INTEGER,          -- as AETH codes it
+    max_send_requests    INTEGER NOT NULL,
+    max_receive_requests INTEGER NOT NULL,
+    side                 TEXT,             -- sender, receiver: of its connection's data, by how it was set up
+    origin_rank          INTEGER,          -- the job's rank that asked for the connection
+    far_rank             INTEGER,          -- the job's rank at the other end
+    channel              INTEGER,
+    pxn                  INTEGER,          -- 1: it sends for another rank of its node
+    shared               INTEGER           -- 1: several origin ranks may send through it
+) STRICT;
+
 CREATE TABLE flow (
     id                   INTEGER PRIMARY KEY,
     emitter              INTEGER NOT NULL REFERENCES emitter(id),

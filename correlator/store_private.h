@@ -29,4 +29,7 @@ void store_counted(struct store *store, const struct analysis *analysis);
 /* What happened to each flow, and what its receiver answered (store_evidence.c). */
 void store_evidence_rows(struct store *store, const struct naming *naming);
 
+/* How each queue pair was set up (store_setting.c). */
+void store_setting_rows(struct store *store, const struct naming *naming);
+
 void store_rows(struct store *store, const struct analysis *analysis);

@@ -232,6 +232,7 @@ static int tick(struct host *host)
     tracker_settle(host->tracker);
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
+    raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
     const int published = publisher_tick(host->publisher);
     describe_again(host);
     return published;

@@ -235,6 +235,7 @@ void probe_losses(const struct probe *probe, struct probe_losses *losses)
     losses->events = __atomic_load_n(&probe->kernel->bss->events_lost, __ATOMIC_RELAXED);
     losses->events_at_ns = __atomic_load_n(&probe->kernel->bss->events_lost_at_ns, __ATOMIC_RELAXED);
     losses->reads = __atomic_load_n(&probe->kernel->bss->reads_failed, __ATOMIC_RELAXED);
+    losses->implausible = __atomic_load_n(&probe->kernel->bss->queue_pairs_implausible, __ATOMIC_RELAXED);
     losses->processes = __atomic_load_n(&probe->kernel->bss->processes_refused, __ATOMIC_RELAXED);
 }
 

@@ -49,6 +49,7 @@ struct probe_losses {
     uint64_t events_at_ns; /* the latest */
     uint64_t reads;
     uint64_t processes;
+    uint64_t implausible; /* queue pairs at private entries */
 };
 void probe_losses(const struct probe *probe, struct probe_losses *losses);
 

@@ -461,6 +461,13 @@ enum queue_pair_state {
 enum queue_pair_flag {
     QUEUE_PAIR_FLUSH = 1,   /* connected to itself */
     QUEUE_PAIR_FOREIGN = 2, /* made by a thread that serves no communicator */
+    QUEUE_PAIR_PXN = 4,     /* sends for another rank of the node: origin_rank is not its owner's */
+    QUEUE_PAIR_SHARED = 8,  /* several origin ranks may send through it; origin_rank is the one that asked for it */
+};
+enum queue_pair_side {
+    QUEUE_PAIR_SIDE_UNKNOWN = 0,
+    QUEUE_PAIR_SIDE_SENDER = 1,
+    QUEUE_PAIR_SIDE_RECEIVER = 2,
 };
 struct record_queue_pair {
     struct record_header header;
@@ -482,6 +489,23 @@ struct record_queue_pair {
     uint64_t created_ns;
     uint64_t ready_ns; /* RTS, or RTR of a receiver */
     uint64_t destroyed_ns;
+    uint64_t context;      /* qp_context: NCCL from 2.23.4 on gives the QPs of one connection the same; 0 = none */
+    uint64_t error_ns;     /* first change to ERR; 0 = none */
+    uint32_t attributes;   /* enum ibv_qp_attr_mask: which have been set so far; what was not set is 0 below */
+    uint32_t generation;   /* n-th queue pair of its device and QPN that was seen, from 1; 0 = not counted */
+    uint32_t access_flags; /* enum ibv_access_flags */
+    uint32_t max_send_requests;
+    uint32_t max_receive_requests;
+    uint16_t path_mtu_bytes;
+    uint8_t service_level;
+    uint8_t timeout;       /* 4.096 us x 2^timeout; 0 = for ever */
+    uint8_t retry_count;   /* after time-outs */
+    uint8_t rnr_retry;     /* 7 = for ever */
+    uint8_t min_rnr_timer; /* as in AETH */
+    uint8_t side;          /* enum queue_pair_side: of its connection's data */
+    int32_t origin_rank;   /* who asked for the connection, in the communicator whose thread made it; -1 = unknown */
+    int32_t far_rank;      /* the rank at its other end; -1 = unknown */
+    int32_t channel;       /* -1 = unknown */
 };
 
 enum call_flag {

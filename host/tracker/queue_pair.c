@@ -11,11 +11,23 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "host/tracker/generation.h"
+
 /* enum ibv_qp_attr_mask */
-#define MASK_STATE      0x1u
-#define MASK_PORT       0x20u
-#define MASK_ADDRESS    0x80u
-#define MASK_REMOTE_QPN 0x100000u
+#define MASK_STATE         0x1u
+#define MASK_ACCESS        0x8u
+#define MASK_PORT          0x20u
+#define MASK_ADDRESS       0x80u
+#define MASK_PATH_MTU      0x100u
+#define MASK_TIMEOUT       0x200u
+#define MASK_RETRY_COUNT   0x400u
+#define MASK_RNR_RETRY     0x800u
+#define MASK_MIN_RNR_TIMER 0x8000u
+#define MASK_REMOTE_QPN    0x100000u
+
+#define PATH_MTU_LARGEST 5 /* enum ibv_mtu: IBV_MTU_4096 */
+
+#define GENERATIONS_MAX 131072
 
 struct queue_pair_key {
     uint64_t process;
@@ -32,6 +44,7 @@ struct queue_pair_table {
     struct queue_pair *queue_pairs;
     size_t queue_pairs_max;
     uint32_t last_number;
+    struct generation_table *generations;
 };
 
 int queue_pair_table_create(struct queue_pair_table **table, size_t queue_pairs_max)
@@ -40,6 +53,10 @@ int queue_pair_table_create(struct queue_pair_table **table, size_t queue_pairs_
     if (fresh == NULL)
         return -ENOMEM;
     fresh->queue_pairs_max = queue_pairs_max;
+    if (generation_table_create(&fresh->generations, GENERATIONS_MAX) != 0) {
+        free(fresh);
+        return -ENOMEM;
+    }
     *table = fresh;
     return 0;
 }
@@ -54,8 +71,29 @@ void queue_pair_table_destroy(struct queue_pair_table **table)
     if (*table == NULL)
         return;
     queue_pair_each(*table, remove_visited, *table);
+    generation_table_destroy(&(*table)->generations);
     free(*table);
     *table = NULL;
+}
+
+static void describe(struct queue_pair_table *table, struct record_queue_pair *record,
+                     const struct event_queue_pair_create *event)
+{
+    record->queue_pair = ++table->last_number;
+    record->qpn = event->qpn;
+    record->type = (uint8_t)event->type;
+    record->creator_tid = event->header.tid;
+    record->connection = event->send_queue;
+    record->context = event->context;
+    record->max_send_requests = event->max_send;
+    record->max_receive_requests = event->max_receive;
+    record->created_ns = event->header.at_ns;
+    record->origin_rank = -1;
+    record->far_rank = -1;
+    record->channel = -1;
+    _Static_assert(sizeof record->device == sizeof event->device, "device names");
+    memcpy(record->device, event->device, sizeof event->device);
+    record->generation = generation_next(table->generations, record->device, sizeof record->device, record->qpn);
 }
 
 int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struct event_queue_pair_create *event,
@@ -73,15 +111,8 @@ int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struc
     if (fresh == NULL)
         return -ENOSPC;
     fresh->key = (struct queue_pair_key){process, event->pointer};
-    fresh->record.queue_pair = ++table->last_number;
     fresh->record.process = process;
-    fresh->record.qpn = event->qpn;
-    fresh->record.type = (uint8_t)event->type;
-    fresh->record.creator_tid = event->header.tid;
-    fresh->record.connection = event->send_queue;
-    fresh->record.created_ns = event->header.at_ns;
-    _Static_assert(sizeof fresh->record.device == sizeof event->device, "device names");
-    memcpy(fresh->record.device, event->device, sizeof event->device);
+    describe(table, &fresh->record, event);
     HASH_ADD(hh, table->queue_pairs, key, sizeof fresh->key, fresh);
     *queue_pair = &fresh->record;
     return 0;
@@ -123,6 +154,7 @@ static int set_address(struct record_queue_pair *queue_pair, const struct event_
     char device[DEVICE_NAME_BYTES + 1] = {0};
     memcpy(device, queue_pair->device, DEVICE_NAME_BYTES);
     queue_pair->port = event->address_port;
+    queue_pair->service_level = event->service_level;
     if (!event->global)
         return 0;
     queue_pair->traffic_class = event->traffic_class;
@@ -142,20 +174,46 @@ static bool is_connected_to_itself(const struct record_queue_pair *queue_pair)
            memcmp(queue_pair->address, queue_pair->remote_address, ADDRESS_BYTES) == 0;
 }
 
+static void set_path(struct record_queue_pair *queue_pair, const struct event_queue_pair_modify *event)
+{
+    if ((event->mask & MASK_ACCESS) != 0)
+        queue_pair->access_flags = event->access_flags;
+    if ((event->mask & MASK_PATH_MTU) != 0 && event->path_mtu != 0 && event->path_mtu <= PATH_MTU_LARGEST)
+        queue_pair->path_mtu_bytes = (uint16_t)(128u << event->path_mtu);
+    if ((event->mask & MASK_TIMEOUT) != 0)
+        queue_pair->timeout = event->timeout;
+    if ((event->mask & MASK_RETRY_COUNT) != 0)
+        queue_pair->retry_count = event->retry_count;
+    if ((event->mask & MASK_RNR_RETRY) != 0)
+        queue_pair->rnr_retry = event->rnr_retry;
+    if ((event->mask & MASK_MIN_RNR_TIMER) != 0)
+        queue_pair->min_rnr_timer = event->min_rnr_timer;
+}
+
+static void set_state(struct record_queue_pair *queue_pair, const struct event_queue_pair_modify *event)
+{
+    if ((event->mask & MASK_STATE) == 0)
+        return;
+    queue_pair->state = event->state;
+    if (event->state == QUEUE_PAIR_RTS && queue_pair->ready_ns == 0)
+        queue_pair->ready_ns = event->header.at_ns;
+    if (event->state == QUEUE_PAIR_ERR && queue_pair->error_ns == 0)
+        queue_pair->error_ns = event->header.at_ns;
+}
+
 int queue_pair_modify(struct record_queue_pair *queue_pair, const struct event_queue_pair_modify *event,
                       queue_pair_gid *read_gid, void *context)
 {
     int error = 0;
+    queue_pair->attributes |= event->mask;
     if ((event->mask & MASK_PORT) != 0)
         queue_pair->port = event->port;
     if ((event->mask & MASK_REMOTE_QPN) != 0)
         queue_pair->remote_qpn = event->remote_qpn;
     if ((event->mask & MASK_ADDRESS) != 0)
         error = set_address(queue_pair, event, read_gid, context);
-    if ((event->mask & MASK_STATE) != 0)
-        queue_pair->state = event->state;
-    if (queue_pair->state == QUEUE_PAIR_RTS && queue_pair->ready_ns == 0)
-        queue_pair->ready_ns = event->header.at_ns;
+    set_path(queue_pair, event);
+    set_state(queue_pair, event);
     if ((event->mask & MASK_REMOTE_QPN) != 0 && is_connected_to_itself(queue_pair))
         queue_pair->flags |= QUEUE_PAIR_FLUSH;
     return error;

@@ -86,7 +86,7 @@ void tracker_on_queue_pair_destroy(struct tracker *tracker, const void *bytes)
 {
     const struct event_queue_pair_destroy *event = bytes;
     struct record_queue_pair *queue_pair = known_queue_pair(tracker, &event->header, event->pointer);
-    if (queue_pair == NULL)
+    if (queue_pair == NULL || queue_pair->created_ns > event->entered_ns)
         return;
     queue_pair->destroyed_ns = event->header.at_ns;
     publish_queue_pair(tracker, queue_pair);

@@ -222,7 +222,9 @@ def check_queue_pairs(records, program):
     owned = {qpn for line in program.all("creator") for qpn in line["qpns"]}
     foreign = {line["foreign"] for line in program.all("foreign")}
     connections = {line["connection"]: line for line in program.all("connection")}
-    assert set(queue_pairs) == owned | foreign | set(connections), sorted(queue_pairs)
+    past = {line["past"]: line for line in program.all("past")}
+    assert set(queue_pairs) == owned | foreign | set(connections) | set(past), \
+        sorted(set(queue_pairs) ^ (owned | foreign | set(connections) | set(past)))
     assert len(queue_pairs) == len([q for q in records.queue_pairs.values()
                                     if q["process"] == records.process_of(program.pid)["process"]])
     for qpn in foreign:
@@ -234,6 +236,26 @@ def check_queue_pairs(records, program):
         assert q["remote_qpn"] == qpn and q["address"] == "::ffff:10.1.2.3" and q["traffic_class"] == 104, q
         assert q["remote_address"] == ("::ffff:10.1.2.3" if line["flush"] else "::ffff:10.1.2.4"), q
         assert q["connection"] == "0xc0" and 0 < q["created_ns"] < q["destroyed_ns"], q
+
+
+WALK = {"access_flags": 6, "path_mtu_bytes": 2048, "service_level": 3, "timeout": 20, "retry_count": 6, "rnr_retry": 7,
+        "min_rnr_timer": 12, "max_send_requests": 256, "max_receive_requests": 3, "flags": FOREIGN, "device": "standin0",
+        "generation": 1, "attributes": 0x8fa9}
+
+
+def check_past(records, program):
+    """Made and changed past the public entries: seen once, with all that they were told; a private entry that has
+    changed is not believed."""
+    queue_pairs = records.queue_pairs_of(program.pid)
+    for line in program.all("past"):
+        q = queue_pairs[line["past"]]
+        assert {key: q[key] for key in WALK} == WALK, (q, WALK)
+        assert q["connection"] == line["queue"], (q, line)
+        for key in ("type", "state", "context"):
+            assert q[key] == line[key], (key, q, line)
+        assert (q["error_ns"] != 0) == (line["state"] == 6) and q["created_ns"] < q["ready_ns"], q
+    assert len(program.all("past")) == 3
+    assert records.counters["queue_pairs_implausible_total"] > 0
 
 
 def expected_calls(program):
@@ -283,6 +305,7 @@ def check_everything(records, program, tree):
     communicators = check_communicators(records, program)
     check_children(records, program)
     check_queue_pairs(records, program)
+    check_past(records, program)
     calls = check_calls(records, program)
     assert records.losses == [] and records.counters["probe_reads_failed_total"] == 0
     return f"{communicators} communicators, {len(records.queue_pairs_of(program.pid))} queue pairs, {calls} calls"

@@ -183,6 +183,61 @@ static void make_connections(void)
     }
 }
 
+static int change(void *verbs, const char *entry, struct ibv_qp *queue_pair, struct ibv_qp_attr *attributes, int mask)
+{
+    int (*modify)(struct ibv_qp *, struct ibv_qp_attr *, int) =
+        (int (*)(struct ibv_qp *, struct ibv_qp_attr *, int))dlsym(verbs, entry);
+    return modify(queue_pair, attributes, mask);
+}
+
+/* Everything that a queue pair is told on its way, by the public entry or past it; then a failure after which nothing
+ * counts. */
+static void walk(void *verbs, const char *entry, struct ibv_qp *queue_pair)
+{
+    struct ibv_qp_attr init = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+    struct ibv_qp_attr route = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048, .min_rnr_timer = 12};
+    struct ibv_qp_attr ready = {.qp_state = IBV_QPS_RTS, .timeout = 20, .retry_cnt = 6, .rnr_retry = 7};
+    struct ibv_qp_attr refused = {.qp_state = IBV_QPS_SQE, .timeout = 1};
+    route.ah_attr.sl = 3;
+    route.ah_attr.port_num = 1;
+    change(verbs, entry, queue_pair, &init, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    change(verbs, entry, queue_pair, &route, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER);
+    change(verbs, entry, queue_pair, &ready, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    change(verbs, "ibv_modify_qp", queue_pair, &refused, IBV_QP_STATE | IBV_QP_TIMEOUT);
+}
+
+/* Made as ibv_create_qp_ex and mlx5dv_create_qp do, past every public entry; one goes to ERR in the end. Of a library
+ * whose private entry has changed nothing is told. */
+static void make_past(void)
+{
+    void *verbs = dlopen(getenv("STANDIN_VERBS"), RTLD_NOW);
+    struct ibv_qp *(*create)(struct ibv_qp_init_attr_ex *, int) =
+        (struct ibv_qp * (*)(struct ibv_qp_init_attr_ex *, int)) dlsym(verbs, "standin_create_past");
+    static const struct {
+        enum ibv_qp_type type;
+        int second;
+        const char *entry;
+    } ways[] = {{IBV_QPT_RC, 0, "ibv_cmd_modify_qp"},
+                {IBV_QPT_UC, 0, NULL}, /* refused */
+                {IBV_QPT_UC, 1, "ibv_cmd_modify_qp_ex"},
+                {IBV_QPT_UD, 1, NULL}, /* changed */
+                {IBV_QPT_RC, 1, "ibv_modify_qp"}};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct ibv_qp_init_attr_ex attributes = {
+            .qp_type = ways[i].type, .qp_context = &lib, .cap = {.max_send_wr = 256, .max_recv_wr = 3}};
+        struct ibv_qp *queue_pair = create(&attributes, ways[i].second);
+        if (ways[i].entry == NULL)
+            continue;
+        walk(verbs, ways[i].entry, queue_pair);
+        struct ibv_qp_attr failed = {.qp_state = IBV_QPS_ERR};
+        if (i == 0)
+            change(verbs, "ibv_modify_qp", queue_pair, &failed, IBV_QP_STATE);
+        printf("{\"past\":%u,\"pid\":%d,\"type\":%d,\"state\":%d,\"queue\":\"%p\",\"context\":\"%p\"}\n",
+               queue_pair->qp_num, getpid(), ways[i].type, i == 0 ? 6 : 3, (void *)attributes.send_cq, (void *)&lib);
+    }
+}
+
 struct thread_rank {
     struct unique_id id;
     int rank;
@@ -269,6 +324,7 @@ static void do_everything(void)
     make_children(comm);
     make_ranks_in_threads();
     make_connections();
+    make_past();
     call_everything(comm);
     call_in_groups(comm, second);
     lib.ncclCommDestroy(second);

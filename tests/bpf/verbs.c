@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A stand-in for libibverbs that needs no device: queue pairs with the public layout, exported under two versions as
- * the real one does (the old entry runs the new one inside). Device and first QPN come from the environment.
+ * the real one does (the old entry runs the new one inside), and the private entries that all ways pass through.
+ * Device and first QPN come from the environment.
  */
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,13 +29,67 @@ __attribute__((constructor)) static void start(void)
     next_qpn = qpn == NULL ? 17 : (uint32_t)atoi(qpn);
 }
 
-__attribute__((noinline)) struct ibv_qp *create_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes)
+#define ENTRY __attribute__((noinline, visibility("default")))
+
+static int number(struct ibv_qp *queue_pair)
 {
-    struct ibv_qp *queue_pair = calloc(1, sizeof *queue_pair);
     pthread_mutex_lock(&mutex);
     queue_pair->qp_num = next_qpn++;
     pthread_mutex_unlock(&mutex);
     queue_pair->context = &context;
+    return 0;
+}
+
+ENTRY int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *queue_pair, struct ibv_qp_init_attr *attributes)
+{
+    __asm__ volatile("" ::"r"(pd), "r"(attributes));
+    return number(queue_pair);
+}
+
+ENTRY int ibv_cmd_create_qp_ex(struct ibv_context *of, struct ibv_qp *queue_pair,
+                               struct ibv_qp_init_attr_ex *attributes)
+{
+    __asm__ volatile("" ::"r"(of), "r"(attributes));
+    return attributes->qp_type == IBV_QPT_RC ? number(queue_pair) : ENOTSUP;
+}
+
+/* As a later libibverbs may have it: the first two arguments change places when the type is UD. */
+ENTRY int ibv_cmd_create_qp_ex2(void *first, void *second, struct ibv_qp_init_attr_ex *attributes)
+{
+    __asm__ volatile("" ::"r"(first), "r"(attributes));
+    return number(attributes->qp_type == IBV_QPT_UD ? first : second);
+}
+
+ENTRY int ibv_cmd_modify_qp(struct ibv_qp *queue_pair, struct ibv_qp_attr *attributes, int mask)
+{
+    if ((mask & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_UNKNOWN)
+        return EINVAL;
+    queue_pair->state = attributes->qp_state;
+    return 0;
+}
+
+ENTRY int ibv_cmd_modify_qp_ex(struct ibv_qp *queue_pair, struct ibv_qp_attr *attributes, int mask)
+{
+    return ibv_cmd_modify_qp(queue_pair, attributes, mask);
+}
+
+/* As ibv_create_qp_ex and mlx5dv_create_qp reach the private entries: past every public one. */
+ENTRY struct ibv_qp *standin_create_past(struct ibv_qp_init_attr_ex *attributes, int second)
+{
+    struct ibv_qp *queue_pair = calloc(1, sizeof *queue_pair);
+    attributes->send_cq = calloc(1, sizeof *attributes->send_cq);
+    attributes->send_cq->context = &context;
+    const bool swapped = attributes->qp_type == IBV_QPT_UD;
+    const int result = !second   ? ibv_cmd_create_qp_ex(&context, queue_pair, attributes)
+                       : swapped ? ibv_cmd_create_qp_ex2(queue_pair, &context, attributes)
+                                 : ibv_cmd_create_qp_ex2(&context, queue_pair, attributes);
+    return result == 0 ? queue_pair : NULL;
+}
+
+__attribute__((noinline)) struct ibv_qp *create_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes)
+{
+    struct ibv_qp *queue_pair = calloc(1, sizeof *queue_pair);
+    ibv_cmd_create_qp(pd, queue_pair, attributes);
     queue_pair->pd = pd;
     queue_pair->send_cq = attributes->send_cq;
     queue_pair->recv_cq = attributes->recv_cq;
@@ -42,10 +99,8 @@ __attribute__((noinline)) struct ibv_qp *create_new(struct ibv_pd *pd, struct ib
 
 __attribute__((noinline)) int modify_new(struct ibv_qp *queue_pair, struct ibv_qp_attr *attributes, int mask)
 {
-    if ((mask & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_UNKNOWN)
-        return EINVAL;
-    queue_pair->state = attributes->qp_state;
-    return 0;
+    const int result = ibv_cmd_modify_qp(queue_pair, attributes, mask);
+    return attributes->qp_state == IBV_QPS_SQE ? EBUSY : result; /* done, and failed all the same */
 }
 
 __attribute__((noinline)) int destroy_new(struct ibv_qp *queue_pair)

@@ -128,9 +128,69 @@ static void own_address_unknown(void **state)
     assert_int_equal(queue_pair->flags, 0);
 }
 
+/* Each attribute counts with its bit and no other: the bits are ibv_modify_qp(3)'s. */
+static void attributes_count_with_their_bit(void **state)
+{
+    static const struct {
+        int mask;
+        size_t offset;
+        size_t size_bytes;
+        uint32_t value;
+    } attributes[] = {
+#define ATTRIBUTE(mask, member, value)                                                                                 \
+    {mask, offsetof(struct record_queue_pair, member), sizeof(((struct record_queue_pair *)0)->member), value}
+        ATTRIBUTE(IBV_QP_ACCESS_FLAGS, access_flags, 14), ATTRIBUTE(IBV_QP_PATH_MTU, path_mtu_bytes, 4096),
+        ATTRIBUTE(IBV_QP_TIMEOUT, timeout, 20),           ATTRIBUTE(IBV_QP_RETRY_CNT, retry_count, 6),
+        ATTRIBUTE(IBV_QP_RNR_RETRY, rnr_retry, 5),        ATTRIBUTE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 12),
+        ATTRIBUTE(IBV_QP_AV, service_level, 3),           ATTRIBUTE(IBV_QP_PORT, port, 2),
+    };
+    const size_t count = sizeof attributes / sizeof attributes[0];
+    for (size_t i = 0; i < count; i++) {
+        const struct event_queue_pair_modify event = {.mask = (uint32_t)attributes[i].mask,
+                                                      .access_flags = 14,
+                                                      .path_mtu = IBV_MTU_4096,
+                                                      .timeout = 20,
+                                                      .retry_count = 6,
+                                                      .rnr_retry = 5,
+                                                      .min_rnr_timer = 12,
+                                                      .service_level = 3,
+                                                      .port = 2};
+        struct record_queue_pair *queue_pair = add(*state, 1, 0x1000, 17);
+        assert_int_equal(queue_pair_modify(queue_pair, &event, read_own, NULL), 0);
+        for (size_t j = 0; j < count; j++) {
+            uint32_t value = 0;
+            memcpy(&value, (const char *)queue_pair + attributes[j].offset, attributes[j].size_bytes);
+            assert_int_equal(value, i == j ? attributes[j].value : 0);
+        }
+        assert_int_equal(queue_pair->attributes, (uint32_t)attributes[i].mask);
+        queue_pair_remove(*state, queue_pair);
+    }
+}
+
+static void impossible_mtu(void **state)
+{
+    struct record_queue_pair *queue_pair = add(*state, 1, 0x1000, 17);
+    const struct event_queue_pair_modify event = {.mask = IBV_QP_PATH_MTU, .path_mtu = 6};
+    assert_int_equal(queue_pair_modify(queue_pair, &event, read_own, NULL), 0);
+    assert_int_equal(queue_pair->path_mtu_bytes, 0);
+}
+
+static void first_error_is_kept(void **state)
+{
+    struct record_queue_pair *queue_pair = add(*state, 1, 0x1000, 17);
+    static const uint8_t states[] = {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR, IBV_QPS_RESET, IBV_QPS_ERR};
+    static const uint64_t errors_ns[] = {0, 0, 0, 13, 13, 13};
+    for (uint64_t i = 0; i < sizeof states; i++) {
+        const struct event_queue_pair_modify event = {.header.at_ns = 10 + i, .mask = IBV_QP_STATE, .state = states[i]};
+        assert_int_equal(queue_pair_modify(queue_pair, &event, read_own, NULL), 0);
+        assert_int_equal(queue_pair->state, states[i]);
+        assert_int_equal(queue_pair->error_ns, errors_ns[i]);
+    }
+}
+
 static void used_again(void **state)
 {
-    const struct event_queue_pair_create event = {.pointer = 0x1000, .qpn = 17};
+    const struct event_queue_pair_create event = {.pointer = 0x1000, .qpn = 17, .device = "rxe0"};
     struct record_queue_pair *fresh = NULL;
     struct record_queue_pair older;
     const uint32_t first = add(*state, 1, 0x1000, 17)->queue_pair;
@@ -138,6 +198,7 @@ static void used_again(void **state)
     assert_int_equal(queue_pair_add(*state, 1, &event, &fresh, &older), 0);
     assert_int_equal(older.queue_pair, first);
     assert_int_not_equal(fresh->queue_pair, first);
+    assert_int_equal(fresh->generation, 3); /* the number's third one: of the same device, whoever made it */
     assert_int_equal(queue_pair_count(*state), 2);
     assert_ptr_equal(queue_pair_find(*state, 1, 0x1000), fresh);
     queue_pair_remove(*state, fresh);
@@ -162,6 +223,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(life, setup, teardown),
         cmocka_unit_test_setup_teardown(flush_is_own_number_at_own_address, setup, teardown),
         cmocka_unit_test_setup_teardown(own_address_unknown, setup, teardown),
+        cmocka_unit_test_setup_teardown(attributes_count_with_their_bit, setup, teardown),
+        cmocka_unit_test_setup_teardown(impossible_mtu, setup, teardown),
+        cmocka_unit_test_setup_teardown(first_error_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(full_table, setup, teardown),
     };

@@ -285,6 +285,26 @@ static void described_again(void **state)
     assert_memory_equal(&last.queue_pair, &queue_pair, sizeof queue_pair);
 }
 
+/* The memory of a queue pair was free, and another one's, before its ibv_destroy_qp had returned. */
+static void memory_used_again_before_the_return(void **state)
+{
+    process(*state, PROCESS_VERBS, 10);
+    create(*state, TID, 0x9000, 20);
+    const uint32_t first = last.queue_pair.queue_pair;
+    create(*state, TID + 1, 0x9000, 32);
+    const uint32_t second = last.queue_pair.queue_pair;
+    struct event_queue_pair_destroy destroy = {
+        .header = header(EVENT_QUEUE_PAIR_DESTROY, TID, 35), .pointer = 0x9000, .entered_ns = 30};
+    const size_t published = last.counts[RECORD_QUEUE_PAIR];
+    tracker_event(*state, &destroy, sizeof destroy);
+    assert_int_equal(last.counts[RECORD_QUEUE_PAIR], published);
+    destroy.entered_ns = 40;
+    tracker_event(*state, &destroy, sizeof destroy);
+    assert_int_not_equal(second, first);
+    assert_int_equal(last.queue_pair.queue_pair, second);
+    assert_int_equal(last.queue_pair.destroyed_ns, 35);
+}
+
 static void strange_events(void **state)
 {
     struct event_call event = {.header = header(EVENT_CALL, TID, 20), .communicator = 1};
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lost_end, setup, teardown),
         cmocka_unit_test_setup_teardown(pid_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(described_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_used_again_before_the_return, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
     };
     return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
