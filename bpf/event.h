@@ -26,11 +26,15 @@ enum event_kind {
     EVENT_GROUP_END,
     EVENT_GROUP_RETURN,
     EVENT_CALL,
+    EVENT_CALL_RETURN,
     EVENT_DESTROY,
     EVENT_QUEUE_PAIR_CREATE,
     EVENT_QUEUE_PAIR_MODIFY,
     EVENT_QUEUE_PAIR_DESTROY,
 };
+
+/* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
+#define EVENT_VARIANT_SHIFT 32
 
 struct event_header {
     __u32 kind;
@@ -43,13 +47,15 @@ struct event_header {
 enum event_process_flag {
     PROCESS_COLLECTIVE = 1, /* called the collective library */
     PROCESS_VERBS = 2,      /* made a queue pair */
+    PROCESS_FLAGS = 255,
+    PROCESS_CAPTURES = 256, /* above the flags, in the kernel only: the graphs that are being captured */
 };
 
 /* The first hit of a process, and again when it shows a new flag. */
 struct event_process {
     struct event_header header;
     __u64 started_ns;
-    __u64 library; /* attach cookie of the probe that was hit */
+    __u64 library; /* number of the one whose probe was hit */
     __u32 flags;   /* all flags so far */
     __u32 reserved;
     char command[EVENT_NAME_BYTES];
@@ -106,8 +112,7 @@ struct event_init_return {
     __u32 grouped;
 };
 
-/* EVENT_GROUP_END: entry of the outermost ncclGroupEnd of a group that held something; EVENT_GROUP_RETURN: its return,
- * only when communicators were made in it. */
+/* Entry and return of the outermost ncclGroupEnd of a group that held something. */
 struct event_group {
     struct event_header header;
     __u32 group; /* counts the groups of the thread from 1 */
@@ -116,8 +121,17 @@ struct event_group {
     __u32 nonblocking; /* one of them says so */
 };
 
-#define EVENT_NO_REDUCTION 255
-/* Entry of a data call. */
+#define EVENT_NO_DATATYPE   255
+#define EVENT_NO_REDUCTION  255
+#define EVENT_OWN_REDUCTION 254
+#define EVENT_REDUCTIONS    5  /* that the library brings along */
+#define EVENT_WAITS_MAX     64 /* descriptors of one ncclWaitSignal */
+enum event_call_flag {
+    EVENT_CALL_CAPTURED = 1, /* a graph was being captured in the process */
+    EVENT_CALL_RETURNS = 2,  /* its return will be told */
+    EVENT_CALL_SAME = 4,     /* the thread's call before, with another peer */
+};
+/* Entry of a data call; of ncclWaitSignal one a descriptor. */
 struct event_call {
     struct event_header header;
     __u64 communicator; /* ncclComm_t */
@@ -128,7 +142,15 @@ struct event_call {
     __u8 operation;
     __u8 datatype;
     __u8 reduction;
-    __u8 reserved[5];
+    __u8 flags;
+    __u8 reserved[4];
+};
+
+/* Return of a data call outside of groups. */
+struct event_call_return {
+    struct event_header header;
+    __s32 result;
+    __u32 reserved;
 };
 
 /* Entry of ncclCommDestroy or ncclCommAbort. */
@@ -188,6 +210,7 @@ _Static_assert(sizeof(struct event_pointer) == 48, "event_pointer");
 _Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
 _Static_assert(sizeof(struct event_group) == 40, "event_group");
 _Static_assert(sizeof(struct event_call) == 64, "event_call");
+_Static_assert(sizeof(struct event_call_return) == 32, "event_call_return");
 _Static_assert(sizeof(struct event_destroy) == 32, "event_destroy");
 _Static_assert(sizeof(struct event_queue_pair_create) == 80, "event_queue_pair_create");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");

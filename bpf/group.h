@@ -21,6 +21,8 @@ struct nccl_thread {
     __u32 call_count;    /* communicators of the init call that runs */
     __u32 nonblocking;   /* one of `pending` says so */
     __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
+    __u32 in_call;       /* a data call outside of groups, whose return will be told */
+    __u32 in_inner;      /* and within it one that does not count */
     struct pending call; /* the init call that runs outside of a group, or within one until it returns */
     __u64 bcast_communicator;
     __u64 bcast_buffer;

@@ -49,7 +49,7 @@ int nccl_group_end(registers_t *registers)
         return 0;
     if (thread->group_calls == 0 && thread->pending_count == 0)
         return 0;
-    thread->ending = thread->pending_count != 0;
+    thread->ending = 1;
     emit_group(EVENT_GROUP_END, thread, 0);
     return 0;
 }

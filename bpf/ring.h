@@ -19,7 +19,8 @@ struct ring_map {
     __uint(max_entries, 4 << 20); /* user space sets it before the load */
 };
 
-/* Processes that called a collective library or made a queue pair: thread group -> enum event_process_flag. */
+/* Processes that called a collective library or made a queue pair: thread group -> enum event_process_flag, and
+ * captures. */
 struct process_map {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 4096);
@@ -75,24 +76,25 @@ static __always_inline void ring_read(void *into, __u32 size_bytes, __u64 addres
         __sync_fetch_and_add(&reads_failed, 1);
 }
 
-/* Tells user space of the running process when it is new or shows a new flag. */
-static __always_inline void ring_note_process(void *context, __u32 flag)
+/* Tells user space of the running process when it is new or shows a new flag. Returns its value in `processes`. */
+static __always_inline __u32 ring_note_process(void *context, __u32 flag)
 {
     const __u32 tgid = bpf_get_current_pid_tgid() >> 32;
     const __u32 *known = bpf_map_lookup_elem(&processes, &tgid);
     const __u32 flags = (known == NULL ? 0 : *known) | flag;
     if (known != NULL && *known == flags)
-        return;
+        return flags;
     if (bpf_map_update_elem(&processes, &tgid, &flags, BPF_ANY) != 0)
         __sync_fetch_and_add(&processes_refused, 1);
     struct event_process *event = ring_reserve(EVENT_PROCESS, sizeof *event);
     if (event == NULL)
-        return;
+        return flags;
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     event->started_ns = BPF_CORE_READ(task, group_leader, start_time);
-    event->library = bpf_get_attach_cookie(context);
-    event->flags = flags;
+    event->library = (__u32)bpf_get_attach_cookie(context);
+    event->flags = flags & PROCESS_FLAGS;
     event->reserved = 0;
     bpf_get_current_comm(event->command, sizeof event->command);
     ring_submit(event);
+    return flags;
 }

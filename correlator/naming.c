@@ -180,6 +180,26 @@ static void take_window(struct builder *builder, size_t stream, const struct rec
     window->record = *record;
 }
 
+#define SENT_AGAIN_WITHIN 4096 /* calls of a stream */
+
+/* A call that had not returned for a while comes again when it has. */
+static bool is_sent_again(const struct naming *naming, int32_t member, const struct record_call *record)
+{
+    const size_t count = naming->calls.count;
+    if (record->returned_after_ns == 0)
+        return false;
+    for (size_t i = 1; i <= count && i <= SENT_AGAIN_WITHIN; i++) {
+        struct call *call = &naming->calls.items[count - i];
+        if (call->member != member || call->record.entered_ns != record->entered_ns ||
+            call->record.returned_after_ns != 0 || call->record.peer != record->peer ||
+            call->record.sequence != record->sequence || call->record.operation != record->operation)
+            continue;
+        call->record = *record;
+        return true;
+    }
+    return false;
+}
+
 static void take_call(struct builder *builder, size_t stream, const struct record_call *record)
 {
     int32_t member = find(builder, stream, RECORD_COMMUNICATOR, record->header.source);
@@ -187,6 +207,8 @@ static void take_call(struct builder *builder, size_t stream, const struct recor
         builder->naming->orphans_count++;
         return;
     }
+    if (is_sent_again(builder->naming, member, record))
+        return;
     struct call *call = array_add(&builder->naming->calls);
     call->member = member;
     call->rank_operation = -1;
@@ -279,6 +301,14 @@ static int32_t port_of(struct builder *builder, size_t stream, uint32_t number)
     return index;
 }
 
+/* Whether the call gives the rank something to do on the wire that is followed: a captured one does so when its graph
+ * is launched, which has calls of its own; one-sided puts and signals travel on queue pairs of their own. */
+static bool is_operation(const struct record_call *record)
+{
+    return (record->flags & CALL_CAPTURED) == 0 && record->operation != OPERATION_PUT_SIGNAL &&
+           record->operation != OPERATION_SIGNAL && record->operation != OPERATION_WAIT_SIGNAL;
+}
+
 /* Turns the numbers that records refer to each other by into indices. */
 static void resolve(struct builder *builder)
 {
@@ -300,7 +330,8 @@ static void resolve(struct builder *builder)
         flow->port = port_of(builder, flow->stream, flow->record.port);
     }
     for (size_t i = 0; i < naming->calls.count; i++)
-        *(int32_t *)array_add(&naming->members.items[naming->calls.items[i].member].calls) = (int32_t)i;
+        if (is_operation(&naming->calls.items[i].record))
+            *(int32_t *)array_add(&naming->members.items[naming->calls.items[i].member].calls) = (int32_t)i;
 }
 
 void naming_build(struct naming *naming, const struct intake *intake, const struct timeline *timeline)

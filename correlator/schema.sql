@@ -265,13 +265,16 @@ CREATE TABLE call (
     sequence       INTEGER NOT NULL,
     kind           TEXT NOT NULL,
     count          INTEGER NOT NULL,
-    datatype       INTEGER NOT NULL,
-    reduction      INTEGER,
+    datatype       INTEGER,
+    reduction      INTEGER,          -- 254: the library's user made it
     peer           INTEGER,
     entered_ns     INTEGER NOT NULL,
     enqueued_ns    INTEGER,
     stream         TEXT NOT NULL,
-    tid            INTEGER NOT NULL
+    tid            INTEGER NOT NULL,
+    returned_ns    INTEGER,          -- of the call, or of its group's end; NULL: not known, or it has not returned
+    result         INTEGER,          -- ncclResult_t; NULL: not known
+    graph          TEXT              -- captured (not run: no operation), replayed (by a launch); NULL: neither
 ) STRICT;
 
 CREATE TABLE message (

@@ -234,6 +234,18 @@ static i64 rank_operation_row(const struct analysis *analysis, int32_t record)
     return record < 0 ? -1 : row(analysis->job.rank_operation_of.items[record]);
 }
 
+static uint64_t returned_ns(const struct call *call)
+{
+    return call->record.returned_after_ns == 0 ? 0 : call->entered_ns + call->record.returned_after_ns;
+}
+
+static const char *graph_name(uint8_t flags)
+{
+    if ((flags & CALL_CAPTURED) != 0)
+        return "captured";
+    return (flags & CALL_REPLAYED) != 0 ? "replayed" : NULL;
+}
+
 static void put_details(struct store *store, const struct analysis *analysis)
 {
     const struct naming *naming = &analysis->naming;
@@ -241,12 +253,14 @@ static void put_details(struct store *store, const struct analysis *analysis)
 
     for (size_t i = 0; i < naming->calls.count; i++) {
         const struct call *call = &naming->calls.items[i];
-        store_put(store, STORE_call, "iirisiikrinsi", (i64)i + 1, row(call->member),
-                  rank_operation_row(analysis, call->rank_operation), (i64)call->record.sequence,
-                  operation_name(call->record.operation), (i64)call->record.count, (i64)call->record.datatype,
-                  call->record.reduction != 255, (i64)call->record.reduction, (i64)call->record.peer,
-                  (i64)call->entered_ns, (i64)call->enqueued_ns, hexadecimal(call->record.stream, stream),
-                  (i64)call->record.tid);
+        const struct record_call *record = &call->record;
+        const unsigned result = record->flags >> CALL_RESULT_SHIFT;
+        store_put(store, STORE_call, "iirisikkrinsinks", (i64)i + 1, row(call->member),
+                  rank_operation_row(analysis, call->rank_operation), (i64)record->sequence,
+                  operation_name(record->operation), (i64)record->count, record->datatype != CALL_NO_DATATYPE,
+                  (i64)record->datatype, record->reduction != CALL_NO_REDUCTION, (i64)record->reduction,
+                  (i64)record->peer, (i64)call->entered_ns, (i64)call->enqueued_ns, hexadecimal(record->stream, stream),
+                  (i64)record->tid, (i64)returned_ns(call), result != 0, (i64)result - 1, graph_name(record->flags));
     }
     for (size_t i = 0; i < naming->messages.count; i++) {
         const struct message *message = &naming->messages.items[i];

@@ -11,9 +11,12 @@
 enum moment { ENTRY, RETURN };
 
 const struct probe_spec probe_specs[] = {
-#define PROBE(kind, symbol, program, when, reads) {LIBRARY_##kind, symbol, #program, (when) == RETURN, reads},
+#define PROBE_OF(duty, kind, symbol, program, when, variant, reads)                                                    \
+    {DUTY_##duty, LIBRARY_##kind, symbol, #program, (when) == RETURN, variant, reads},
+#define PROBE(kind, symbol, program, when, reads) PROBE_OF(ALWAYS, kind, symbol, program, when, 0, reads)
 #include "host/probe.def"
 #undef PROBE
+#undef PROBE_OF
 };
 const size_t probe_specs_count = sizeof probe_specs / sizeof probe_specs[0];
 

@@ -17,11 +17,22 @@ enum library_kind {
     LIBRARY_KINDS
 };
 
+/* When probes are set. */
+enum probe_duty {
+    DUTY_ALWAYS,
+    DUTY_RETURN, /* while there is time for it: what became of data calls */
+    DUTY_MARKER, /* while there is time for it: the rare calls of the GPU's runtime */
+    DUTY_DETAIL, /* for a bounded time, when asked for: its frequent calls */
+    DUTIES
+};
+
 struct probe_spec {
+    enum probe_duty duty;
     enum library_kind kind;
     const char *symbol;
     const char *program; /* in the kernel */
     bool at_return;
+    uint32_t variant;  /* tells the program at which of its symbols it runs */
     const char *reads; /* for people */
 };
 

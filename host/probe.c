@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bpf/event.h"
 #include "bpf/qpscope.skel.h"
 #include "host/attachment.h"
 #include "host/rights.h"
@@ -24,11 +26,22 @@
 #define CLOCK_READINGS 50
 #define FILE_TRIES     100
 
+/* A library with probes, kept for those that come and go. */
+struct probed {
+    uint64_t library;
+    int descriptor;
+    struct library_place *places;
+    size_t places_count;
+};
+
 struct probe {
     struct qpscope *kernel;
     struct ring_buffer *ring;
     int *programs; /* descriptor of each row of probe_specs */
-    struct attachment_set attachments;
+    struct attachment_set attachments[DUTIES];
+    bool on[DUTIES];
+    struct probed *probed;
+    size_t probed_count;
     probe_sink *sink;
     void *context;
 };
@@ -61,10 +74,12 @@ static uint64_t ring_bytes(uint64_t wanted_bytes)
 static void expect_multiple(struct probe *probe)
 {
     struct bpf_program *program;
-    probe->attachments.multiple = attachment_multiple_is_possible();
+    const bool multiple = attachment_multiple_is_possible();
+    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
+        probe->attachments[duty].multiple = multiple;
     bpf_object__for_each_program(program, probe->kernel->obj)
     {
-        if (probe->attachments.multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+        if (multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
             bpf_program__set_expected_attach_type(program, ATTACHMENT_MULTIPLE);
     }
 }
@@ -120,6 +135,8 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     struct probe *fresh = calloc(1, sizeof *fresh);
     if (fresh == NULL)
         return log_error_return(-ENOMEM, "no memory for the probes");
+    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
+        fresh->on[duty] = duty != DUTY_DETAIL;
     fresh->sink = options->sink;
     fresh->context = options->context;
     libbpf_set_print(print_library_message);
@@ -135,11 +152,22 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     return 0;
 }
 
+static void forget_probed(struct probe *probe)
+{
+    for (size_t i = 0; i < probe->probed_count; i++) {
+        close(probe->probed[i].descriptor);
+        free(probe->probed[i].places);
+    }
+    free(probe->probed);
+}
+
 void probe_close(struct probe **probe)
 {
     if (*probe == NULL)
         return;
-    attachment_set_clear(&(*probe)->attachments);
+    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
+        attachment_set_clear(&(*probe)->attachments[duty]);
+    forget_probed(*probe);
     free((*probe)->programs);
     ring_buffer__free((*probe)->ring);
     qpscope__destroy((*probe)->kernel);
@@ -177,26 +205,94 @@ static size_t attach_spec(struct probe *probe, struct attachment *attachment, co
     attachment->offsets = offsets;
     attachment->offsets_count = count;
     attachment->at_return = spec->at_return;
-    const size_t attached = attachment_set_add(&probe->attachments, attachment, &error);
+    const size_t attached = attachment_set_add(&probe->attachments[spec->duty], attachment, &error);
     if (attached < count)
         report_place(spec, error);
     return attached;
 }
 
-size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
+static size_t attach_duty(struct probe *probe, const struct probed *probed, enum probe_duty duty)
 {
     size_t attached = 0;
     char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    struct attachment attachment = {.path = path, .cookie = library};
-    for (size_t from = 0; from < places->count;) {
+    snprintf(path, sizeof path, "/proc/self/fd/%d", probed->descriptor);
+    for (size_t from = 0; from < probed->places_count;) {
         size_t to = from + 1;
-        while (to < places->count && places->places[to].spec == places->places[from].spec)
+        const struct probe_spec *spec = &probe_specs[probed->places[from].spec];
+        while (to < probed->places_count && probed->places[to].spec == probed->places[from].spec)
             to++;
-        attached += attach_spec(probe, &attachment, places->places + from, to - from);
+        struct attachment attachment = {.path = path,
+                                        .cookie = probed->library | (uint64_t)spec->variant << EVENT_VARIANT_SHIFT};
+        if (spec->duty == duty)
+            attached += attach_spec(probe, &attachment, probed->places + from, to - from);
         from = to;
     }
     return attached;
+}
+
+static int keep_probed(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
+{
+    struct probed *all = realloc(probe->probed, (probe->probed_count + 1) * sizeof *all);
+    if (all == NULL)
+        return -ENOMEM;
+    probe->probed = all;
+    struct probed *probed = &all[probe->probed_count];
+    probed->library = library;
+    probed->places_count = places->count;
+    probed->places = malloc(places->count * sizeof *probed->places);
+    probed->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (probed->places == NULL || probed->descriptor < 0) {
+        const int error = -errno;
+        free(probed->places);
+        return error;
+    }
+    memcpy(probed->places, places->places, places->count * sizeof *probed->places);
+    probe->probed_count++;
+    return 0;
+}
+
+/* Calls that are entered from now on, or no more, wait for their return. */
+static void tell_returns(struct probe *probe)
+{
+    const bool set = probe->on[DUTY_RETURN] && probe->attachments[DUTY_RETURN].count != 0;
+    __atomic_store_n(&probe->kernel->bss->call_returns, set, __ATOMIC_RELAXED);
+}
+
+static size_t count_duty(const struct library_places *places, enum probe_duty duty)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < places->count; i++)
+        count += probe_specs[places->places[i].spec].duty == duty;
+    return count;
+}
+
+size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
+{
+    size_t attached = 0;
+    const int error = keep_probed(probe, library, descriptor, places);
+    if (error != 0) {
+        log_warning("cannot keep a library open to probe it: %s", strerror(-error));
+        return 0;
+    }
+    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
+        if (probe->on[duty])
+            attached += attach_duty(probe, &probe->probed[probe->probed_count - 1], duty);
+        else
+            attached += count_duty(places, duty);
+    tell_returns(probe);
+    return attached;
+}
+
+void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
+{
+    if (probe->on[duty] == on || duty == DUTY_ALWAYS)
+        return;
+    probe->on[duty] = on;
+    if (!on)
+        attachment_set_clear(&probe->attachments[duty]);
+    for (size_t i = 0; i < probe->probed_count && on; i++)
+        attach_duty(probe, &probe->probed[i], duty);
+    tell_returns(probe);
 }
 
 /* The mapping is held while it is looked up; the kernel may be unable to look just then (-EBUSY). */

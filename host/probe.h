@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,10 +33,14 @@ int probe_descriptor(const struct probe *probe);
 int probe_read(struct probe *probe);
 
 /*
- * Sets the probes of an open library file; events of theirs that carry a library carry `library`. Returns how many
- * could be set; each that could not is logged.
+ * Sets the probes of an open library file that are on duty; events of theirs that carry a library carry `library`.
+ * Returns how many could be set or wait for their duty; each that could not is logged.
  */
 size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places);
+
+/* Sets, or takes away, the probes of a duty in all libraries; DUTY_ALWAYS stays. At first all but DUTY_DETAIL are on.
+ */
+void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
 
 /*
  * The file that really holds the code of an open file, which is where a probe sits: below an overlay file system it is

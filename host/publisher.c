@@ -20,7 +20,7 @@ struct publisher {
     bool json;
 };
 
-enum format { UNSIGNED, SIGNED, HEX, TEXT, ADDRESS, DIGEST };
+enum format { UNSIGNED, SIGNED, HEX, TEXT, ADDRESS, DIGEST, CALL_FLAGS_RESULT };
 
 struct field {
     enum record_kind kind;
@@ -106,6 +106,16 @@ static void print_address(const uint8_t *bytes)
     printf("\"%s\"", text);
 }
 
+/* Two things in one byte. */
+static void print_flags_result(uint8_t flags)
+{
+    printf("%u,\"result\":", flags & CALL_FLAGS);
+    if (flags >> CALL_RESULT_SHIFT == 0)
+        printf("null");
+    else
+        printf("%u", (unsigned)(flags >> CALL_RESULT_SHIFT) - 1);
+}
+
 static void print_field(const struct field *field, const void *record)
 {
     const uint8_t *bytes = (const uint8_t *)record + field->offset;
@@ -129,6 +139,9 @@ static void print_field(const struct field *field, const void *record)
         break;
     case DIGEST:
         print_digest(bytes, field->length_bytes);
+        break;
+    case CALL_FLAGS_RESULT:
+        print_flags_result(*bytes);
         break;
     }
 }

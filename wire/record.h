@@ -508,15 +508,24 @@ struct record_queue_pair {
     int32_t channel;       /* -1 = unknown */
 };
 
-enum call_flag {
-    CALL_GROUPED = 1,
-    CALL_AFTER_LOSS = 2, /* probe events were lost before it: `sequence` may be too low */
+enum call_flag { /* the lower four bits */
+                 CALL_GROUPED = 1,
+                 CALL_AFTER_LOSS = 2, /* probe events were lost before it: `sequence` may be too low */
+                 CALL_CAPTURED = 4,   /* into a graph, not run: `sequence` counts the communicator's captured calls */
+                 CALL_REPLAYED = 8,   /* by the launch of a graph, which is when it was entered and enqueued */
 };
-struct record_call { /* header.source: the communicator */
+#define CALL_FLAGS         15
+#define CALL_RESULT_SHIFT  4 /* the upper four: 1 + ncclResult_t, 0 = not known */
+#define CALL_NO_DATATYPE   255
+#define CALL_NO_REDUCTION  255
+#define CALL_OWN_REDUCTION 254 /* made by ncclRedOpCreatePreMulSum */
+struct record_call {           /* header.source: the communicator; sent again if it had not returned for a while */
     struct record_header header;
-    uint64_t
-        sequence;   /* collectives: n-th on the communicator, from 0; point-to-point: n-th of its pair and direction */
-    uint64_t count; /* elements, as given */
+    uint32_t sequence;          /* collectives: n-th on the communicator, from 0; point-to-point: n-th of its pair and
+                                   direction (waiting for signals: the first signal's); modulo 2^32 */
+    uint32_t returned_after_ns; /* return of the call, or of the outermost group end, minus entered_ns; saturates;
+                                   0 = not known, or has not returned */
+    uint64_t count;             /* elements, as given; waiting for signals: signals */
     uint64_t entered_ns;
     uint64_t enqueued_ns; /* the call, or the outermost group end */
     uint64_t stream;
@@ -525,8 +534,8 @@ struct record_call { /* header.source: the communicator */
     uint32_t group;    /* counts groups of a process; calls of one group share it; 0 = not grouped */
     uint8_t operation; /* enum operation_kind */
     uint8_t datatype;  /* ncclDataType_t */
-    uint8_t reduction; /* ncclRedOp_t, 255 = none */
-    uint8_t flags;
+    uint8_t reduction; /* ncclRedOp_t */
+    uint8_t flags;     /* and the result */
 };
 
 enum operation_kind {

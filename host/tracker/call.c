@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Groups of calls. Invariant: a thread has at most one group waiting, and it is not empty.
+ * Groups of calls; a call outside of groups is a group of its own with number 0, given to the library from the start.
+ * Invariant: a thread has at most one group waiting, and it is not empty.
  */
 #include "host/tracker/call.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <uthash.h>
 
@@ -15,6 +17,8 @@ struct waiting {
     uint32_t process;
     uint32_t thread_number; /* call_group.number */
     uint32_t number;        /* record_call.group */
+    uint64_t given_ns;      /* to the library; 0 = not yet */
+    bool told;              /* emitted before it returned */
     struct record_call *calls;
     size_t count;
     size_t capacity;
@@ -68,7 +72,7 @@ static struct waiting *waiting_add(struct call_groups *groups, const struct call
     waiting->tid = group->tid;
     waiting->process = group->process;
     waiting->thread_number = group->number;
-    waiting->number = ++groups->last_number;
+    waiting->number = group->number == 0 ? 0 : ++groups->last_number;
     HASH_ADD(hh, groups->threads, tid, sizeof waiting->tid, waiting);
     return waiting;
 }
@@ -79,7 +83,7 @@ static int waiting_reserve(struct waiting *waiting)
         return 0;
     if (waiting->count >= GROUP_CALLS_MAX)
         return -ENOSPC;
-    const size_t capacity = waiting->capacity == 0 ? 16 : 2 * waiting->capacity;
+    const size_t capacity = waiting->capacity == 0 ? 4 : 2 * waiting->capacity;
     struct record_call *calls = realloc(waiting->calls, capacity * sizeof *calls);
     if (calls == NULL)
         return -ENOMEM;
@@ -88,25 +92,45 @@ static int waiting_reserve(struct waiting *waiting)
     return 0;
 }
 
-static void waiting_emit(struct call_groups *groups, struct waiting *waiting, uint64_t enqueued_ns, uint8_t flags,
-                         call_emit *emit, void *context)
+static void waiting_emit(struct waiting *waiting, call_emit *emit, void *context)
 {
     for (size_t i = 0; i < waiting->count; i++) {
-        waiting->calls[i].enqueued_ns = enqueued_ns;
-        waiting->calls[i].flags |= flags;
-        emit(context, &waiting->calls[i]);
+        struct record_call call = waiting->calls[i]; /* the receiver may write to it */
+        emit(context, &call);
     }
+    waiting->told = true;
+}
+
+/* What it waits for was lost, or will not be told. */
+static void waiting_give_up(struct call_groups *groups, struct waiting *waiting, call_emit *emit, void *context)
+{
+    for (size_t i = 0; i < waiting->count && waiting->given_ns == 0; i++) {
+        waiting->calls[i].enqueued_ns = 0;
+        waiting->calls[i].flags |= CALL_AFTER_LOSS;
+    }
+    if (!waiting->told)
+        waiting_emit(waiting, emit, context);
     waiting_remove(groups, waiting);
+}
+
+/* The thread's waiting group when it is this one; another one is given up. */
+static struct waiting *waiting_of(struct call_groups *groups, const struct call_group *group, call_emit *emit,
+                                  void *context)
+{
+    struct waiting *waiting = waiting_find(groups, group->tid);
+    if (waiting == NULL)
+        return NULL;
+    if (waiting->thread_number == group->number && waiting->process == group->process &&
+        (group->number != 0 || group->same))
+        return waiting;
+    waiting_give_up(groups, waiting, emit, context);
+    return NULL;
 }
 
 int call_hold(struct call_groups *groups, const struct call_group *group, struct record_call *call, call_emit *emit,
               void *context)
 {
-    struct waiting *waiting = waiting_find(groups, group->tid);
-    if (waiting != NULL && (waiting->thread_number != group->number || waiting->process != group->process)) {
-        waiting_emit(groups, waiting, 0, CALL_AFTER_LOSS, emit, context);
-        waiting = NULL;
-    }
+    struct waiting *waiting = waiting_of(groups, group, emit, context);
     if (waiting == NULL)
         waiting = waiting_add(groups, group);
     if (waiting == NULL)
@@ -115,6 +139,7 @@ int call_hold(struct call_groups *groups, const struct call_group *group, struct
     const int error = waiting_reserve(waiting);
     if (error != 0)
         return error;
+    waiting->given_ns = group->number == 0 ? call->enqueued_ns : 0;
     waiting->calls[waiting->count++] = *call;
     return 0;
 }
@@ -122,36 +147,82 @@ int call_hold(struct call_groups *groups, const struct call_group *group, struct
 void call_release(struct call_groups *groups, const struct call_group *group, uint64_t enqueued_ns, call_emit *emit,
                   void *context)
 {
-    struct waiting *waiting = waiting_find(groups, group->tid);
-    if (waiting == NULL || waiting->process != group->process)
+    struct waiting *waiting = waiting_of(groups, group, emit, context);
+    if (waiting == NULL)
         return;
-    if (waiting->thread_number == group->number)
-        waiting_emit(groups, waiting, enqueued_ns, 0, emit, context);
-    else
-        waiting_emit(groups, waiting, 0, CALL_AFTER_LOSS, emit, context);
+    waiting->given_ns = enqueued_ns;
+    for (size_t i = 0; i < waiting->count; i++)
+        waiting->calls[i].enqueued_ns = enqueued_ns;
 }
 
-size_t call_forget_thread(struct call_groups *groups, uint32_t tid)
+static uint32_t saturated(uint64_t from_ns, uint64_t to_ns)
 {
-    struct waiting *waiting = waiting_find(groups, tid);
-    if (waiting == NULL)
-        return 0;
-    const size_t count = waiting->count;
+    const uint64_t difference_ns = to_ns > from_ns ? to_ns - from_ns : 1;
+    return difference_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)difference_ns;
+}
+
+/* 15 stands for all that is larger. */
+static uint8_t result_bits(int32_t result)
+{
+    return (uint8_t)((result < 0 || result > 14 ? 15 : result + 1) << CALL_RESULT_SHIFT);
+}
+
+void call_return(struct call_groups *groups, const struct call_group *group, uint64_t returned_ns, int32_t result,
+                 call_emit *emit, void *context)
+{
+    struct waiting *waiting = waiting_of(groups, group, emit, context);
+    if (waiting == NULL || waiting->given_ns == 0)
+        return;
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct record_call *call = &waiting->calls[i];
+        call->returned_after_ns = saturated(call->entered_ns, returned_ns);
+        call->flags |= result_bits(result);
+    }
+    waiting_emit(waiting, emit, context);
+    waiting_remove(groups, waiting);
+}
+
+void call_expire(struct call_groups *groups, uint64_t before_ns, call_emit *emit, void *context)
+{
+    struct waiting *waiting;
+    struct waiting *next;
+    HASH_ITER(hh, groups->threads, waiting, next)
+    {
+        if (!waiting->told && waiting->given_ns != 0 && waiting->given_ns < before_ns)
+            waiting_emit(waiting, emit, context);
+    }
+}
+
+uint32_t call_groups_number(struct call_groups *groups)
+{
+    return ++groups->last_number;
+}
+
+/* Returns how many were never given to the library. */
+static size_t forget(struct call_groups *groups, struct waiting *waiting, call_emit *emit, void *context)
+{
+    const size_t count = waiting->given_ns == 0 ? waiting->count : 0;
+    if (waiting->given_ns != 0 && !waiting->told)
+        waiting_emit(waiting, emit, context);
     waiting_remove(groups, waiting);
     return count;
 }
 
-size_t call_forget_process(struct call_groups *groups, uint32_t process)
+size_t call_forget_thread(struct call_groups *groups, uint32_t tid, call_emit *emit, void *context)
+{
+    struct waiting *waiting = waiting_find(groups, tid);
+    return waiting == NULL ? 0 : forget(groups, waiting, emit, context);
+}
+
+size_t call_forget_process(struct call_groups *groups, uint32_t process, call_emit *emit, void *context)
 {
     size_t count = 0;
     struct waiting *waiting;
     struct waiting *next;
     HASH_ITER(hh, groups->threads, waiting, next)
     {
-        if (waiting->process != process)
-            continue;
-        count += waiting->count;
-        waiting_remove(groups, waiting);
+        if (waiting->process == process)
+            count += forget(groups, waiting, emit, context);
     }
     return count;
 }

@@ -6,6 +6,7 @@
 #include "host/tracker/communicator.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -199,16 +200,54 @@ static int reserve_peer(struct communicator *communicator, int32_t peer)
     return 0;
 }
 
-int communicator_number_call(struct communicator *communicator, uint8_t operation, int32_t peer, uint64_t *sequence)
+static uint64_t take_numbers(uint64_t *next, uint64_t count)
 {
-    if (operation != OPERATION_SEND && operation != OPERATION_RECV) {
-        *sequence = communicator->collectives++;
-        return 0;
+    const uint64_t first = *next;
+    *next += count;
+    return first;
+}
+
+static uint64_t number_of_pair(struct communicator_pair *pair, const struct record_call *call)
+{
+    switch (call->operation) {
+    case OPERATION_SEND:
+        return take_numbers(&pair->sends, 1);
+    case OPERATION_RECV:
+        return take_numbers(&pair->receives, 1);
+    case OPERATION_WAIT_SIGNAL:
+        return take_numbers(&pair->signals_awaited, call->count);
+    default:
+        return take_numbers(&pair->signals_sent, 1);
     }
-    const int error = reserve_peer(communicator, peer);
+}
+
+static bool is_point_to_point(uint8_t operation)
+{
+    switch (operation) {
+#define OPERATION(name, number, text, point_to_point)                                                                  \
+    case OPERATION_##name:                                                                                             \
+        return point_to_point;
+#include "wire/operation.def"
+#undef OPERATION
+    default:
+        return false;
+    }
+}
+
+int communicator_number_call(struct communicator *communicator, struct record_call *call, uint8_t flags)
+{
+    const bool captured = (flags & CALL_CAPTURED) != 0;
+    const bool of_pair = is_point_to_point(call->operation);
+    const int error = of_pair ? reserve_peer(communicator, call->peer) : 0;
     if (error != 0)
         return error;
-    struct communicator_pair *pair = &communicator->pairs[peer];
-    *sequence = operation == OPERATION_SEND ? pair->sends++ : pair->receives++;
+    if (captured)
+        call->sequence = (uint32_t)take_numbers(&communicator->captured, 1);
+    else if (of_pair)
+        call->sequence = (uint32_t)number_of_pair(&communicator->pairs[call->peer], call);
+    else
+        call->sequence = (uint32_t)take_numbers(&communicator->collectives, 1);
+    call->header.source = communicator->record.communicator;
+    call->flags = flags;
     return 0;
 }

@@ -18,11 +18,14 @@ struct communicator_index;
 struct communicator_pair {
     uint64_t sends;
     uint64_t receives;
+    uint64_t signals_sent;
+    uint64_t signals_awaited;
 };
 
 struct communicator {
     struct record_communicator record; /* as it is published */
     uint64_t collectives;              /* calls so far */
+    uint64_t captured;                 /* calls captured so far */
     uint32_t children;                 /* splits so far */
     bool calls_missed;                 /* calls before the first one that was seen, or between, may be missing */
     struct communicator_pair *pairs;   /* by peer; owned */
@@ -67,5 +70,8 @@ void communicator_identify(struct communicator *communicator, const void *id, si
 void communicator_identify_child(struct communicator *communicator, const struct communicator *parent, uint32_t child,
                                  int32_t color);
 
-/* The number of this call on the communicator, as record_call counts them. -ENOMEM, -ERANGE (impossible peer). */
-int communicator_number_call(struct communicator *communicator, uint8_t operation, int32_t peer, uint64_t *sequence);
+/*
+ * Numbers the call as record_call counts them, by its operation, peer, count and these flags, and names the
+ * communicator in it. -ENOMEM, -ERANGE (impossible peer).
+ */
+int communicator_number_call(struct communicator *communicator, struct record_call *call, uint8_t flags);

@@ -74,6 +74,13 @@ void tracker_end_process(struct tracker *tracker, struct job_process *process, u
             subjects[i]->end_process(tracker, process, at_ns);
 }
 
+void tracker_tick(struct tracker *tracker, uint64_t now_ns)
+{
+    for (size_t i = 0; i < SUBJECTS; i++)
+        if (subjects[i]->tick != NULL)
+            subjects[i]->tick(tracker, now_ns);
+}
+
 void tracker_describe(struct tracker *tracker)
 {
     for (size_t i = 0; i < SUBJECTS; i++)

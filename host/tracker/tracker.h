@@ -45,6 +45,9 @@ void tracker_lost(struct tracker *tracker, uint32_t lost, uint64_t at_ns);
 /* All events that waited have been given: after a loss, ends the processes whose end was lost. */
 void tracker_settle(struct tracker *tracker);
 
+/* Call at least every 100 ms, with the probes' clock, after the events that wait. */
+void tracker_tick(struct tracker *tracker, uint64_t now_ns);
+
 /* Publishes again everything that is followed, for a receiver that may lack it. */
 void tracker_describe(struct tracker *tracker);
 

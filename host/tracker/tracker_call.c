@@ -8,10 +8,25 @@
 #include "host/tracker/call.h"
 #include "host/tracker/communicator.h"
 
+/* A call that has not returned for so long is published as it is. */
+#define UNRETURNED_NS 200000000u
+
 static void publish_call(void *context, struct record_call *call)
 {
     struct tracker *tracker = context;
     tracker_publish(tracker, RECORD_CALL, call, sizeof *call);
+}
+
+static struct call_group group_of(const struct job_process *process, const struct event_header *header, uint32_t number,
+                                  bool same)
+{
+    return (struct call_group){process->record.process, header->tid, number, same};
+}
+
+static uint8_t flags_of(const struct communicator *communicator, const struct event_call *event)
+{
+    return (uint8_t)((event->group != 0 ? CALL_GROUPED : 0) | (communicator->calls_missed ? CALL_AFTER_LOSS : 0) |
+                     ((event->flags & EVENT_CALL_CAPTURED) != 0 ? CALL_CAPTURED : 0));
 }
 
 void tracker_on_call(struct tracker *tracker, const void *bytes)
@@ -22,14 +37,7 @@ void tracker_on_call(struct tracker *tracker, const void *bytes)
     struct communicator *communicator = process == NULL || event->communicator == 0
                                             ? NULL
                                             : tracker_communicator(tracker, process, event->communicator);
-    uint64_t sequence;
-    if (communicator == NULL || communicator_number_call(communicator, event->operation, event->peer, &sequence) != 0) {
-        tracker_count(tracker, COUNT_CALLS_INVALID);
-        return;
-    }
     struct record_call call = {
-        .header.source = communicator->record.communicator,
-        .sequence = sequence,
         .count = event->count,
         .entered_ns = event->header.at_ns,
         .enqueued_ns = event->header.at_ns,
@@ -39,11 +47,26 @@ void tracker_on_call(struct tracker *tracker, const void *bytes)
         .operation = event->operation,
         .datatype = event->datatype,
         .reduction = event->reduction,
-        .flags = (uint8_t)((event->group != 0 ? CALL_GROUPED : 0) | (communicator->calls_missed ? CALL_AFTER_LOSS : 0)),
     };
-    const struct call_group group = {process->record.process, event->header.tid, event->group};
-    if (event->group == 0 || call_hold(tracker->groups, &group, &call, publish_call, tracker) != 0)
+    if (communicator == NULL || communicator_number_call(communicator, &call, flags_of(communicator, event)) != 0) {
+        tracker_count(tracker, COUNT_CALLS_INVALID);
+        return;
+    }
+    const struct call_group group =
+        group_of(process, &event->header, event->group, (event->flags & EVENT_CALL_SAME) != 0);
+    const bool more = event->group != 0 || (event->flags & EVENT_CALL_RETURNS) != 0;
+    if (!more || call_hold(tracker->groups, &group, &call, publish_call, tracker) != 0)
         publish_call(tracker, &call);
+}
+
+void tracker_on_call_return(struct tracker *tracker, const void *bytes)
+{
+    const struct event_call_return *event = bytes;
+    const struct job_process *process = tracker_process(tracker, &event->header);
+    if (process == NULL)
+        return;
+    const struct call_group group = group_of(process, &event->header, 0, true);
+    call_return(tracker->groups, &group, event->header.at_ns, event->result, publish_call, tracker);
 }
 
 void tracker_on_group_end(struct tracker *tracker, const void *bytes)
@@ -52,9 +75,18 @@ void tracker_on_group_end(struct tracker *tracker, const void *bytes)
     const struct job_process *process = tracker_process(tracker, &event->header);
     if (process == NULL)
         return;
-    const struct call_group group = {process->record.process, event->header.tid, event->group};
+    const struct call_group group = group_of(process, &event->header, event->group, false);
     call_release(tracker->groups, &group, event->header.at_ns, publish_call, tracker);
     tracker_communicators_begin(tracker, event);
+}
+
+void tracker_calls_return(struct tracker *tracker, const struct event_group *event)
+{
+    const struct job_process *process = tracker_process(tracker, &event->header);
+    if (process == NULL)
+        return;
+    const struct call_group group = group_of(process, &event->header, event->group, false);
+    call_return(tracker->groups, &group, event->header.at_ns, event->result, publish_call, tracker);
 }
 
 /* ---- the subject ---- */
@@ -71,14 +103,20 @@ static void destroy(struct tracker *tracker)
 
 static void end_thread(struct tracker *tracker, uint32_t tid)
 {
-    counter_add(tracker->counters, COUNT_CALLS_UNFINISHED, call_forget_thread(tracker->groups, tid));
+    counter_add(tracker->counters, COUNT_CALLS_UNFINISHED,
+                call_forget_thread(tracker->groups, tid, publish_call, tracker));
 }
 
 static void end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns)
 {
     (void)at_ns;
     counter_add(tracker->counters, COUNT_CALLS_UNFINISHED,
-                call_forget_process(tracker->groups, process->record.process));
+                call_forget_process(tracker->groups, process->record.process, publish_call, tracker));
+}
+
+static void tick(struct tracker *tracker, uint64_t now_ns)
+{
+    call_expire(tracker->groups, now_ns - UNRETURNED_NS, publish_call, tracker);
 }
 
 static size_t size(const struct tracker *tracker)
@@ -91,5 +129,6 @@ const struct tracker_subject tracker_subject_call = {
     .destroy = destroy,
     .end_thread = end_thread,
     .end_process = end_process,
+    .tick = tick,
     .size = size,
 };

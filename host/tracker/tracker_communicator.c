@@ -147,6 +147,7 @@ void tracker_on_init_return(struct tracker *tracker, const void *bytes)
 void tracker_on_group_return(struct tracker *tracker, const void *bytes)
 {
     const struct event_group *event = bytes;
+    tracker_calls_return(tracker, event);
     finish_window(tracker, &event->header, event->result);
 }
 

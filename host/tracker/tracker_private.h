@@ -36,6 +36,7 @@ struct tracker_subject {
     void (*lose)(struct tracker *tracker); /* events were lost: any of its may be missing */
     void (*end_thread)(struct tracker *tracker, uint32_t tid);
     void (*end_process)(struct tracker *tracker, struct job_process *process, uint64_t at_ns);
+    void (*tick)(struct tracker *tracker, uint64_t now_ns);
     void (*describe)(struct tracker *tracker);     /* publishes again all that it follows */
     size_t (*size)(const struct tracker *tracker); /* things that it follows */
 };
@@ -84,3 +85,8 @@ void tracker_communicators_begin(struct tracker *tracker, const struct event_gro
 
 /* It is not known any more who serves the process's communicators: none of its queue pairs can be called foreign. */
 void tracker_queue_pairs_disown(struct tracker *tracker, uint32_t process);
+
+/* ---- tracker_call.c ---- */
+
+/* The thread's group end has returned. */
+void tracker_calls_return(struct tracker *tracker, const struct event_group *event);

@@ -297,31 +297,85 @@ EXPORT int ncclCommAbort(comm_t comm)
     return ncclCommDestroy(comm);
 }
 
-#define DATA_CALL(...)                                                                                                 \
-    (__VA_ARGS__)                                                                                                      \
-    {                                                                                                                  \
-        __asm__ volatile("");                                                                                          \
-        return 0;                                                                                                      \
-    }
+/* A data call takes as long as STANDIN_CALL_US says, and refuses a count of STANDIN_REFUSED. */
+static int run_call(size_t count)
+{
+    const char *time_us = getenv("STANDIN_CALL_US");
+    if (time_us != NULL)
+        usleep((useconds_t)atol(time_us));
+    return count == STANDIN_REFUSED ? 4 : 0; /* ncclInvalidArgument */
+}
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-EXPORT int ncclAllReduce DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, comm_t comm,
-                                   stream_t stream) EXPORT int ncclReduceScatter
-    DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream) EXPORT
-    int ncclAllGather DATA_CALL(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream) EXPORT
-    int ncclAlltoAll DATA_CALL(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream) EXPORT
-    int ncclBroadcast
-    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
-    int ncclGather
-    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
-    int ncclScatter
-    DATA_CALL(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream) EXPORT
-    int ncclReduce DATA_CALL(const void *in, void *out, size_t count, int type, int reduction, int root, comm_t comm,
-                             stream_t stream) EXPORT int ncclSend
-    DATA_CALL(const void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream) EXPORT int ncclRecv
-    DATA_CALL(void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream)
+EXPORT int ncclAllReduce(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
 
-        EXPORT int ncclBcast(void *buffer, size_t count, int type, int root, comm_t comm, stream_t stream)
+EXPORT int ncclReduceScatter(const void *in, void *out, size_t count, int type, int reduction, comm_t comm,
+                             stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclAllGather(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclAlltoAll(const void *in, void *out, size_t count, int type, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclBroadcast(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclGather(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclScatter(const void *in, void *out, size_t count, int type, int root, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclReduce(const void *in, void *out, size_t count, int type, int reduction, int root, comm_t comm,
+                      stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclSend(const void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclRecv(void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclPutSignal(const void *buffer, size_t count, int type, int peer, void *window, size_t offset, int signal,
+                         int context, unsigned flags, comm_t comm, stream_t stream)
+{
+    return run_call(count);
+}
+
+EXPORT int ncclSignal(int peer, int signal, int context, unsigned flags, comm_t comm, stream_t stream)
+{
+    return run_call(0);
+}
+
+EXPORT int ncclWaitSignal(int count, struct wait_descriptor *descriptors, comm_t comm, stream_t stream)
+{
+    return run_call(0);
+}
+
+EXPORT int ncclBcast(void *buffer, size_t count, int type, int root, comm_t comm, stream_t stream)
 {
     return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }

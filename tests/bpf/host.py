@@ -258,31 +258,38 @@ def check_past(records, program):
     assert records.counters["queue_pairs_implausible_total"] > 0
 
 
+SEND, RECV, PUT_SIGNAL, SIGNAL, WAIT_SIGNAL = 6, 7, 11, 12, 13
+
+
 def expected_calls(program):
     """The program's calls with the numbers that they must have: by communicator, or by pair and direction."""
     numbers = {}
     for line in program.all("call"):
-        point_to_point = line["call"] in (6, 7)
-        key = (line["communicator"], line["call"], line["peer"]) if point_to_point else (line["communicator"], 0)
-        numbers[key] = numbers.get(key, -1) + 1
+        kind = SIGNAL if line["call"] == PUT_SIGNAL else line["call"]  # both signal
+        key = (line["communicator"], kind, line["peer"]) if kind in (SEND, RECV, SIGNAL, WAIT_SIGNAL) else \
+            (line["communicator"], 0)
+        numbers.setdefault(key, 0)
         yield {**line, "sequence": numbers[key]}
+        numbers[key] += line["count"] if kind == WAIT_SIGNAL else 1
+
+
+def check_return(call, returned, result):
+    """It returned when its line says, or its group's, in at most a probe's time."""
+    at_ns = call["entered_ns"] + call["returned_after_ns"]
+    assert returned["before_ns"] <= call["entered_ns"] + call["returned_after_ns"] <= returned["after_ns"], (at_ns, call)
+    assert call["result"] == result, (call, result)
 
 
 def check_calls(records, program):
     pointers = {c["communicator"]: c["pointer"] for c in records.communicators_of(program.pid)}
-    calls = {}
-    for call in records.calls:
-        if call["source"] in pointers:
-            key = (pointers[call["source"]], call["entered_ns"])
-            assert key not in calls, call
-            calls[key] = call
+    calls = [c for c in records.calls if c["source"] in pointers]
     groups = {line["group"]: line for line in program.all("group") if "call" not in line}
     numbers = {}
     expected = list(expected_calls(program))
     assert len(calls) == len(expected), f"{len(calls)} calls, not {len(expected)}"
     for line in expected:
-        found = [c for (pointer, at_ns), c in calls.items()
-                 if pointer == line["communicator"] and line["before_ns"] <= at_ns <= line["after_ns"]]
+        found = [c for c in calls if pointers[c["source"]] == line["communicator"] and c["peer"] == line["peer"] and
+                 line["before_ns"] <= c["entered_ns"] <= line["after_ns"]]
         assert len(found) == 1, (line, found)
         call = found[0]
         for key in ("count", "datatype", "reduction", "peer", "stream", "sequence"):
@@ -290,9 +297,11 @@ def check_calls(records, program):
         assert call["operation"] == line["call"], (call, line)
         if line["group"] == 0:
             assert call["flags"] == 0 and call["group"] == 0 and call["enqueued_ns"] == call["entered_ns"], call
+            check_return(call, line, line["result"])
             continue
         group = groups[line["group"]]
         assert call["flags"] == GROUPED and group["before_ns"] <= call["enqueued_ns"] <= group["after_ns"], (call, group)
+        check_return(call, group, 0)
         numbers.setdefault(line["group"], set()).add(call["group"])
     assert all(len(n) == 1 and 0 not in n for n in numbers.values()) and len(set.union(*numbers.values())) == len(numbers)
     return len(expected)

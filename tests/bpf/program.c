@@ -26,7 +26,8 @@
         each(ncclCommSplit) each(ncclCommDestroy) each(ncclCommAbort) each(ncclGroupStart) each(ncclGroupEnd)          \
             each(ncclAllReduce) each(ncclReduceScatter) each(ncclAllGather) each(ncclAlltoAll) each(ncclBcast)         \
                 each(ncclBroadcast) each(ncclGather) each(ncclScatter) each(ncclReduce) each(ncclSend) each(ncclRecv)  \
-                    each(standin_wait) each(standin_connect) each(standin_queue_pairs)
+                    each(ncclPutSignal) each(ncclSignal) each(ncclWaitSignal) each(standin_wait) each(standin_connect) \
+                        each(standin_queue_pairs)
 
 static struct {
 #define MEMBER(name) __typeof__(name) *name;
@@ -80,11 +81,12 @@ static void tell(const char *creator, comm_t comm, const struct unique_id *id, i
 }
 
 static void tell_call(comm_t comm, int operation, size_t count, int type, int reduction, int peer, uintptr_t stream,
-                      int group, uint64_t before_ns, uint64_t after_ns)
+                      int group, uint64_t before_ns, uint64_t after_ns, int result)
 {
     printf("{\"call\":%d,\"pid\":%d,\"communicator\":\"%p\",\"count\":%zu,\"datatype\":%d,\"reduction\":%d,\"peer\":%d,"
-           "\"stream\":\"0x%" PRIxPTR "\",\"group\":%d,\"before_ns\":%" PRIu64 ",\"after_ns\":%" PRIu64 "}\n",
-           operation, getpid(), (void *)comm, count, type, reduction, peer, stream, group, before_ns, after_ns);
+           "\"stream\":\"0x%" PRIxPTR "\",\"group\":%d,\"before_ns\":%" PRIu64 ",\"after_ns\":%" PRIu64
+           ",\"result\":%d}\n",
+           operation, getpid(), (void *)comm, count, type, reduction, peer, stream, group, before_ns, after_ns, result);
 }
 
 /* Makes one call and tells of it. The numbers of the operations are those of wire/operation.def. */
@@ -92,8 +94,9 @@ static void tell_call(comm_t comm, int operation, size_t count, int type, int re
 #define CALL(operation, count, type, reduction, peer, stream, group, call)                                             \
     do {                                                                                                               \
         const uint64_t before_ns = now_ns();                                                                           \
-        lib.call;                                                                                                      \
-        tell_call(comm, operation, count, type, reduction, peer, 0x5000 + (stream), group, before_ns, now_ns());       \
+        const int result = lib.call;                                                                                   \
+        tell_call(comm, operation, count, type, reduction, peer, 0x5000 + (stream), group, before_ns, now_ns(),        \
+                  result);                                                                                             \
     } while (0)
 
 static void call_everything(comm_t comm)
@@ -110,6 +113,25 @@ static void call_everything(comm_t comm)
     CALL(10, 108, 5, 255, 0, 9, 0, ncclScatter(in, out, 108, 5, 0, comm, STREAM(9)));
     CALL(5, 109, 8, 1, 2, 10, 0, ncclReduce(in, out, 109, 8, 1, 2, comm, STREAM(10)));
     CALL(1, 1ull << 40, 9, 3, -1, 11, 0, ncclAllReduce(in, out, 1ull << 40, 9, 3, comm, STREAM(11)));
+    CALL(1, STANDIN_REFUSED, 7, 254, -1, 12, 0, ncclAllReduce(in, out, STANDIN_REFUSED, 7, 0x10003, comm, STREAM(12)));
+    CALL(4, STANDIN_REFUSED, 2, 255, 3, 13, 0, ncclBcast(in, STANDIN_REFUSED, 2, 3, comm, STREAM(13)));
+    CALL(6, 111, 7, 255, 1, 14, 0, ncclSend(in, 111, 7, 1, comm, STREAM(14)));
+}
+
+static void call_with_signals(comm_t comm)
+{
+    char in[8];
+    struct wait_descriptor waits[2] = {{3, 2, 0, 0}, {1, 0, 0, 0}};
+    CALL(11, 120, 7, 255, 2, 1, 0, ncclPutSignal(in, 120, 7, 2, in, 64, 0, 0, 0, comm, STREAM(1)));
+    CALL(12, 0, 255, 255, 2, 2, 0, ncclSignal(2, 0, 0, 0, comm, STREAM(2)));
+    CALL(11, 121, 7, 255, 1, 1, 0, ncclPutSignal(in, 121, 7, 1, in, 64, 0, 0, 0, comm, STREAM(1)));
+    for (int i = 0; i < 2; i++) {
+        const uint64_t before_ns = now_ns();
+        const int result = lib.ncclWaitSignal(2, waits, comm, STREAM(3));
+        const uint64_t after_ns = now_ns();
+        tell_call(comm, 13, 3, 255, 255, 2, 0x5003, 0, before_ns, after_ns, result);
+        tell_call(comm, 13, 1, 255, 255, 0, 0x5003, 0, before_ns, after_ns, result);
+    }
 }
 
 static void call_in_groups(comm_t comm, comm_t other)
@@ -326,6 +348,7 @@ static void do_everything(void)
     make_connections();
     make_past();
     call_everything(comm);
+    call_with_signals(comm);
     call_in_groups(comm, second);
     lib.ncclCommDestroy(second);
     lib.ncclCommAbort(third);

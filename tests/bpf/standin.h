@@ -42,8 +42,19 @@ int ncclReduce(const void *in, void *out, size_t count, int type, int reduction,
                stream_t stream);
 int ncclSend(const void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream);
 int ncclRecv(void *buffer, size_t count, int type, int peer, comm_t comm, stream_t stream);
+int ncclPutSignal(const void *buffer, size_t count, int type, int peer, void *window, size_t offset, int signal,
+                  int context, unsigned flags, comm_t comm, stream_t stream);
+int ncclSignal(int peer, int signal, int context, unsigned flags, comm_t comm, stream_t stream);
+struct wait_descriptor { /* ncclWaitSignalDesc_t */
+    int count;
+    int peer;
+    int signal;
+    int context;
+};
+int ncclWaitSignal(int count, struct wait_descriptor *descriptors, comm_t comm, stream_t stream);
 
 #define STANDIN_QUEUE_PAIRS_MAX 16
+#define STANDIN_REFUSED         110 /* a count that every data call refuses */
 
 /* Waits until the communicator's creation is done (for those that do not block). */
 void standin_wait(comm_t comm);

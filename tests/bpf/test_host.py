@@ -138,18 +138,19 @@ def lost_events(tree):
     records = host.stop()
     lost = records.counters["events_lost_total"]
     calls = records.calls_of(program.pid)
-    assert lost == 5200 - len(calls) > 2000, (lost, len(calls))
+    missed = 5200 - len(calls)
+    assert lost in (2 * missed, 2 * missed + 1) and missed > 2000, (lost, missed)  # entry and return
     loss, = records.losses
     assert loss["lost"] == lost and loss["cause"] == 3, loss
     before = [c for c in calls if c["entered_ns"] <= loss["from_ns"]]
     after = [c for c in calls if c["entered_ns"] >= loss["to_ns"]]
-    assert len(before) == 5100 - lost and len(after) == 100
-    assert [(c["count"], c["sequence"], c["flags"]) for c in before] == [(i, i, 0) for i in range(5100 - lost)]
+    assert len(before) == 5100 - missed and len(after) == 100
+    assert [(c["count"], c["sequence"], c["flags"]) for c in before] == [(i, i, 0) for i in range(5100 - missed)]
     assert [(c["count"], c["sequence"], c["flags"]) for c in after] == \
-        [(i, i - lost, AFTER_LOSS) for i in range(5100, 5200)]
+        [(i, i - missed, AFTER_LOSS) for i in range(5100, 5200)]
     communicator, = records.communicators_of(program.pid)
     assert communicator["destroyed_ns"] > 0, communicator
-    return f"{lost} of 5200 calls lost in one interval, 100 calls after it marked"
+    return f"{missed} of 5200 calls lost in one interval, 100 calls after it marked"
 
 
 def killed(tree):

@@ -33,6 +33,7 @@ static const struct bench_case cases[] = {
     {"empty", "empty_entry", NULL},
     {"probe", "nccl_all_reduce", NULL},
     {"empty_with_return", "empty_entry", "empty_return"},
+    {"probe_with_return", "nccl_all_reduce", "nccl_call_return"},
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
@@ -89,6 +90,7 @@ static int run_case(struct bench *bench, size_t index, size_t turn, size_t calls
     struct bpf_link *at_return = cases[index].at_return == NULL ? NULL : attach(bench, cases[index].at_return, true);
     if ((cases[index].entry != NULL && entry == NULL) || (cases[index].at_return != NULL && at_return == NULL))
         return log_error_return(-1, "cannot set the probe %s", cases[index].name);
+    bench->ours->bss->call_returns = at_return != NULL;
     measure(bench, 100);
     bench->ns[index][turn] = measure(bench, calls);
     bpf_link__destroy(entry);

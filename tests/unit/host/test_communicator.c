@@ -90,15 +90,18 @@ static void pointer_used_again(void **state)
 
 static uint64_t number(struct communicator *communicator, uint8_t operation, int32_t peer)
 {
-    uint64_t sequence = UINT64_MAX;
-    assert_int_equal(communicator_number_call(communicator, operation, peer, &sequence), 0);
-    return sequence;
+    struct record_call call = {.operation = operation, .peer = peer, .count = 3};
+    assert_int_equal(communicator_number_call(communicator, &call, 0), 0);
+    assert_int_equal(call.header.source, communicator->record.communicator);
+    return call.sequence;
 }
 
 static void numbers_of_calls(void **state)
 {
     struct communicator *communicator = add(*state, 1, 5);
-    uint64_t sequence = 4711;
+    struct record_call nobody = {.operation = OPERATION_SEND, .peer = -1, .sequence = 4711};
+    struct record_call nowhere = {.operation = OPERATION_RECV, .peer = 1 << 30, .sequence = 4711};
+    struct record_call captured = {.operation = OPERATION_ALL_REDUCE, .peer = -1};
     assert_int_equal(number(communicator, OPERATION_ALL_REDUCE, -1), 0);
     assert_int_equal(number(communicator, OPERATION_SEND, 3), 0);
     assert_int_equal(number(communicator, OPERATION_RECV, 3), 0);
@@ -108,9 +111,28 @@ static void numbers_of_calls(void **state)
     assert_int_equal(number(communicator, OPERATION_SEND, 900), 1);
     assert_int_equal(number(communicator, OPERATION_RECV, 3), 1);
     assert_int_equal(number(communicator, OPERATION_ALL_REDUCE, -1), 2);
-    assert_int_equal(communicator_number_call(communicator, OPERATION_SEND, -1, &sequence), -ERANGE);
-    assert_int_equal(communicator_number_call(communicator, OPERATION_RECV, 1 << 30, &sequence), -ERANGE);
-    assert_int_equal(sequence, 4711);
+    assert_int_equal(communicator_number_call(communicator, &nobody, 0), -ERANGE);
+    assert_int_equal(communicator_number_call(communicator, &nowhere, 0), -ERANGE);
+    assert_int_equal(nobody.sequence, 4711);
+    assert_int_equal(nowhere.sequence, 4711);
+    assert_int_equal(communicator_number_call(communicator, &captured, CALL_CAPTURED), 0);
+    assert_int_equal(captured.sequence, 0);
+    assert_int_equal(captured.flags, CALL_CAPTURED);
+    assert_int_equal(number(communicator, OPERATION_ALL_REDUCE, -1), 3);
+}
+
+/* Puts signal too; a wait takes as many numbers as it waits for signals (here 3). */
+static void numbers_of_signals(void **state)
+{
+    struct communicator *communicator = add(*state, 1, 5);
+    assert_int_equal(number(communicator, OPERATION_PUT_SIGNAL, 2), 0);
+    assert_int_equal(number(communicator, OPERATION_SIGNAL, 2), 1);
+    assert_int_equal(number(communicator, OPERATION_PUT_SIGNAL, 1), 0);
+    assert_int_equal(number(communicator, OPERATION_PUT_SIGNAL, 2), 2);
+    assert_int_equal(number(communicator, OPERATION_WAIT_SIGNAL, 2), 0);
+    assert_int_equal(number(communicator, OPERATION_WAIT_SIGNAL, 2), 3);
+    assert_int_equal(number(communicator, OPERATION_SEND, 2), 0);
+    assert_int_equal(number(communicator, OPERATION_ALL_REDUCE, -1), 0);
 }
 
 static void full_table(void **state)
@@ -129,6 +151,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(found_by_call_until_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(pointer_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_of_calls, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_of_signals, setup, teardown),
         cmocka_unit_test_setup_teardown(full_table, setup, teardown),
     };
     return cmocka_run_group_tests_name("communicator", tests, NULL, NULL);
