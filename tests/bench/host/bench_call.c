@@ -69,7 +69,7 @@ static struct bpf_link *attach(const struct bench *bench, const char *name, bool
 /* Fewer calls at once than the ring holds. */
 static double measure(struct bench *bench, size_t calls)
 {
-    const size_t burst = 10000;
+    const size_t burst = 5000;
     uint64_t spent_ns = 0;
     char buffer[8];
     for (size_t left = calls; left > 0;) {
