@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exercises a collective library's public API, a process for each rank, and writes what really happened into the file
+ * that LAB_TRUTH names. Without --rank it starts all ranks itself, each as a host of its own.
+ */
+#include "exercise/api.h"
+#include "exercise/scenario.h"
+
+#include "cuda.h"
+#include "truth.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct options {
+    int64_t rank, ranks;
+    const char *library, *meet;
+};
+
+static void usage_print(void)
+{
+    puts("usage: exercise [OPTIONS] SCENARIO...\n"
+         "Runs scenarios on a collective library, one after the other. LAB_TRUTH=FILE: what really happened goes "
+         "there.\n"
+         "  --ranks N       ranks (4)\n"
+         "  --rank R        be this rank only; the others are started apart\n"
+         "  --library FILE  the collective library (libnccl.so.2)\n"
+         "  --meet DIR      directory that all ranks share; must be empty (.)\n"
+         "scenarios:");
+    for (int i = 0; i < scenarios_count; i++)
+        printf("  %-14s  %s\n", scenarios[i].name, scenarios[i].help);
+}
+
+static const struct scenario *scenario_find(const char *name)
+{
+    for (int i = 0; i < scenarios_count; i++)
+        if (!strcmp(scenarios[i].name, name))
+            return &scenarios[i];
+    fprintf(stderr, "exercise: unknown scenario '%s'; --help lists them\n", name);
+    return NULL;
+}
+
+static uint64_t scenario_run(const struct scenario *scenario, const struct options *options)
+{
+    struct actor actor = {.rank = (int)options->rank, .scenario = scenario->name};
+    struct truth_line line;
+
+    actor.job = (struct job){.ranks = options->ranks, .meet = options->meet};
+    truth_begin(&line, "scenario");
+    truth_text(&line, "scenario", scenario->name);
+    truth_signed(&line, "rank", actor.rank);
+    truth_signed(&line, "ranks", options->ranks);
+    truth_number(&line, "at_ns", truth_now_ns());
+    truth_put(&line);
+    cudaStreamCreate(&actor.stream);
+    scenario->run(&actor);
+    cudaStreamDestroy(actor.stream);
+    fprintf(stderr, "exercise: rank %d, %s: %lu values were wrong\n", actor.rank, scenario->name, actor.wrong);
+    return actor.wrong;
+}
+
+static int rank_run(const struct options *options, char **names)
+{
+    uint64_t wrong = 0;
+
+    truth_clock();
+    api_open(options->library);
+    for (; *names; names++)
+        wrong += scenario_run(scenario_find(*names), options);
+    truth_clock();
+    return wrong ? 1 : 0;
+}
+
+static int ranks_run(struct options *options, char **names)
+{
+    int failed = 0, status;
+
+    for (int64_t rank = 0; rank < options->ranks; rank++) {
+        char host[32];
+        pid_t child = fork();
+        if (child < 0) {
+            perror("exercise: cannot fork");
+            return 1;
+        }
+        if (child > 0)
+            continue;
+        options->rank = rank;
+        snprintf(host, sizeof host, "host%ld", rank);
+        setenv("NCCL_HOSTID", host, 0);
+        exit(rank_run(options, names));
+    }
+    while (wait(&status) > 0)
+        failed |= status != 0;
+    return failed;
+}
+
+static int options_parse(struct options *options, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"ranks", required_argument, NULL, 'n'},   {"rank", required_argument, NULL, 'r'},
+        {"library", required_argument, NULL, 'l'}, {"meet", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+
+    for (;;) {
+        switch (getopt_long(argc, argv, "", known, NULL)) {
+        case 'n':
+            options->ranks = strtol(optarg, NULL, 0);
+            break;
+        case 'r':
+            options->rank = strtol(optarg, NULL, 0);
+            break;
+        case 'l':
+            options->library = optarg;
+            break;
+        case 'm':
+            options->meet = optarg;
+            break;
+        case 'h':
+            usage_print();
+            return 1;
+        case -1:
+            return 0;
+        default:
+            return -1;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.rank = -1, .ranks = 4, .library = "libnccl.so.2", .meet = "."};
+    int parsed = options_parse(&options, argc, argv);
+
+    if (parsed)
+        return parsed < 0 ? 2 : 0;
+    if (optind == argc || options.ranks < 1 || options.ranks > RANKS_MAX || options.rank >= options.ranks) {
+        fprintf(stderr, "exercise: name a scenario, and from 1 to %d ranks; --help lists the scenarios\n", RANKS_MAX);
+        return 2;
+    }
+    for (int i = optind; i < argc; i++)
+        if (!scenario_find(argv[i]))
+            return 2;
+    return options.rank < 0 ? ranks_run(&options, argv + optind) : rank_run(&options, argv + optind);
+}

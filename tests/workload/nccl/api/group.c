@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Groups. */
+#include "api/api.h"
+
+#include "communicator/group.h"
+
+NCCL_API(ncclResult_t, GroupStart, void)
+{
+    group_open();
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, GroupEnd, void)
+{
+    return group_close();
+}
