@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nic/flow/train.h"
+#include "nic/frame/glance.h"
 #include "nic/frame/icrc.h"
 #include "nic/port/rdma_port.h"
 #include "wire/log.h"
@@ -150,6 +152,7 @@ static bool is_loop(const struct flow *flow)
 
 static void settle_flow(struct meter *meter, struct flow *flow)
 {
+    train_end(flow);
     window_close(meter->windows, &flow->window, &flow->coarse, flow->number);
     window_close_coarse(meter->windows, &flow->coarse, flow->number, UINT64_MAX);
     for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
@@ -341,6 +344,7 @@ static void note_begin(struct meter *meter, struct flow *flow, const struct fram
 
 static void count_data(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t stamped_ns)
 {
+    train_end(flow);
     uint64_t before_ns = flow->data_ns;
     uint64_t at_ns = find_time(meter, flow, stamped_ns);
     struct window_frame counted = {.at_ns = at_ns,
@@ -370,6 +374,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     window_note(meter->windows, &flow->window, &flow->coarse, flow->number, &counted);
     flow->total.messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame,
                                          at_ns, &flow->streams[is_response].sequence, place);
+    if (place == SEQUENCE_NEXT && !is_response && opcode_is_connected(frame->opcode_number))
+        train_begin(flow, frame);
 }
 
 static void count_frame(struct meter *meter, struct flow *flow, const struct frame *frame, uint64_t at_ns)
@@ -405,46 +411,58 @@ static void note_set_up(struct meter *meter, const struct frame *frame, const st
         tally_add(meter->tallies, TALLY_CONNECTIONS_SET_UP, 1);
 }
 
-/* What is RoCE of a burst, and when it came; the rest is counted by name. Returns how many frames are left. */
-static size_t parse_burst(struct meter *meter, const struct source_frame *seen, size_t count, struct frame *parsed,
-                          uint64_t *times_ns)
+/* A frame that is in no train, or whose flow is not known. */
+static void count_other(struct meter *meter, struct flow *flow, const struct source_frame *seen)
 {
-    const struct icrc *icrc = meter->icrc;
-    size_t kept = 0, plain = 0;
+    struct frame frame;
+    enum tally verdict = parse_frame(meter->icrc, &frame, seen);
 
+    tally_add(meter->tallies, verdict, 1);
+    if (!frame_is_kept(verdict))
+        return;
+    frame.key.port = seen->port;
+    pairing_budget_add(&meter->pairing, 1);
+    if (frame.key.destination_qpn == SET_UP_QPN)
+        note_set_up(meter, &frame, seen);
+    count_frame(meter, flow != NULL ? flow : flow_find(meter->flows, &frame.key), &frame, seen->at_ns);
+}
+
+/* What of a burst a glance suffices for; where it does not there is no way. */
+static void glance_at(const struct meter *meter, const struct source_frame *seen, size_t count, struct glance *glances)
+{
     for (size_t i = 0; i < count; i++) {
-        struct frame *frame = &parsed[kept];
-        enum tally verdict = parse_frame(icrc, frame, &seen[i]);
-        plain += verdict == TALLY_FRAMES_ROCE;
-        if (verdict != TALLY_FRAMES_ROCE)
-            tally_add(meter->tallies, verdict, 1);
-        if (!frame_is_kept(verdict))
-            continue;
-        frame->key.port = seen[i].port;
-        if (frame->key.destination_qpn == SET_UP_QPN)
-            note_set_up(meter, frame, &seen[i]);
-        times_ns[kept++] = seen[i].at_ns;
+        struct cursor in;
+        cursor_init(&in, seen[i].bytes, seen[i].captured_bytes);
+        if (seen[i].layer != FRAME_LAYER_ETHERNET || meter->icrc != NULL ||
+            !glance_take(&glances[i], &in, seen[i].original_bytes, seen[i].port))
+            glances[i].name.way = GLANCE_NO_WAY;
     }
-    tally_add(meter->tallies, TALLY_FRAMES_ROCE, plain);
-    pairing_budget_add(&meter->pairing, kept);
-    return kept;
 }
 
 /* Passes over a burst, so that the memory of one frame's flow is on its way while others are worked on. */
-static void count_burst(struct meter *meter, const struct source_frame *frames, size_t count)
+static void count_burst(struct meter *meter, const struct source_frame *seen, size_t count)
 {
-    struct frame parsed[FLOW_BURST_MAX];
+    struct glance glances[FLOW_BURST_MAX];
     struct flow *flows[FLOW_BURST_MAX];
-    uint64_t times_ns[FLOW_BURST_MAX];
-    size_t kept = parse_burst(meter, frames, count, parsed, times_ns);
     uint32_t known = flow_count(meter->flows);
+    uint64_t in_trains = 0;
+    bool is_known = true; /* no frame has begun a flow since they were looked up */
 
-    flow_find_burst(meter->flows, parsed, kept, flows);
-    for (size_t i = 0; i < kept; i++) {
-        if (flow_count(meter->flows) != known) /* found before one of its frames began a flow */
-            flows[i] = flow_find(meter->flows, &parsed[i].key);
-        count_frame(meter, flows[i], &parsed[i], times_ns[i]);
+    glance_at(meter, seen, count, glances);
+    flow_find_burst(meter->flows, glances, count, flows);
+    for (size_t i = 0; i < count; i++) {
+        struct flow *flow = is_known ? flows[i] : NULL;
+        if (flow != NULL && train_take(flow, &glances[i], seen[i].at_ns)) {
+            window_add(meter->windows, &flow->window, &flow->coarse, flow->number, seen[i].at_ns, glances[i].wire_bytes,
+                       glances[i].behind_bytes);
+            in_trains++;
+            continue;
+        }
+        count_other(meter, flow, &seen[i]);
+        is_known = flow_count(meter->flows) == known;
     }
+    tally_add(meter->tallies, TALLY_FRAMES_ROCE, in_trains);
+    pairing_budget_add(&meter->pairing, in_trains);
 }
 
 void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count)
@@ -460,6 +478,7 @@ uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count,
 
     for (; count > 0 && number <= flow_count(meter->flows); number++, count--) {
         struct flow *flow = flow_at(meter->flows, number);
+        train_end(flow);
         if (flow->window.index < present)
             window_close(meter->windows, &flow->window, &flow->coarse, number);
         window_close_coarse(meter->windows, &flow->coarse, number, now_ns);

@@ -115,24 +115,34 @@ static inline uint64_t hash_pair(const struct flow_table *table, const uint64_t 
            fold(destination[0] ^ secret[2], destination[1] ^ secret[3]);
 }
 
-static inline uint32_t hash_key(const struct flow_table *table, const struct flow_key *key, uint64_t pair)
+static inline uint32_t hash_name(const struct flow_table *table, const struct plain_name *name)
+{
+    const uint64_t *secret = table->secrets, *addresses = name->addresses;
+    uint64_t hash = fold(addresses[0] ^ secret[0], name->way ^ secret[1]);
+
+    if ((name->way & GLANCE_IPV6) != 0)
+        hash += fold(addresses[1] ^ secret[2], addresses[2] ^ secret[3]) + fold(addresses[3] ^ secret[4], secret[5]);
+    return (uint32_t)hash;
+}
+
+/* A key whose frames a glance takes has the hash of their name. */
+static uint32_t hash_key(const struct flow_table *table, const struct flow_key *key)
 {
     const uint64_t *secret = table->secrets;
+    struct plain_name name = glance_name(key);
+
+    if (name.way != GLANCE_NO_WAY)
+        return hash_name(table, &name);
     uint64_t way = fold(key->tunnel ^ secret[4], key->mirror ^ (uint64_t)key->port << 45 ^ secret[5]);
-
-    return (uint32_t)fold((pair + way) ^ key->destination_qpn, secret[6]);
+    return (uint32_t)fold((hash_pair(table, key->source, key->destination) + way) ^ key->destination_qpn, secret[6]);
 }
 
-static inline uint32_t hash_of(const struct flow_table *table, const struct flow_key *key)
+static inline bool is_same_name(const struct plain_name *a, const struct plain_name *b)
 {
-    return hash_key(table, key, hash_pair(table, key->source, key->destination));
-}
-
-static inline bool is_same_key(const struct flow_key *a, const struct flow_key *b)
-{
-    return ((a->source[0] ^ b->source[0]) | (a->source[1] ^ b->source[1]) | (a->destination[0] ^ b->destination[0]) |
-            (a->destination[1] ^ b->destination[1]) | (a->tunnel ^ b->tunnel) | (a->mirror ^ b->mirror) |
-            (a->destination_qpn ^ b->destination_qpn) | (a->port ^ b->port)) == 0;
+    if (((a->way ^ b->way) | (a->addresses[0] ^ b->addresses[0])) != 0)
+        return false;
+    return (a->way & GLANCE_IPV6) == 0 || ((a->addresses[1] ^ b->addresses[1]) | (a->addresses[2] ^ b->addresses[2]) |
+                                           (a->addresses[3] ^ b->addresses[3])) == 0;
 }
 
 static struct slot *find_slot(struct flow_table *table, const struct flow_key *key, uint32_t hash)
@@ -141,59 +151,80 @@ static struct slot *find_slot(struct flow_table *table, const struct flow_key *k
         struct slot *slot = &table->slots[i];
         if (slot->number == 0)
             return slot;
-        if (slot->hash == hash && is_same_key(&table->flows[slot->number - 1].key, key))
+        if (slot->hash == hash && memcmp(&table->flows[slot->number - 1].key, key, sizeof *key) == 0)
             return slot;
     }
 }
 
 struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
 {
-    struct slot *slot = find_slot(table, key, hash_of(table, key));
+    struct slot *slot = find_slot(table, key, hash_key(table, key));
 
     return slot->number == 0 ? NULL : &table->flows[slot->number - 1];
 }
 
-/* Asks the processor to fetch what a data frame of the flow changes. */
+/* Asks the processor to fetch what a frame of a train changes. */
 static inline void expect_frame(const struct flow *flow)
 {
-    for (size_t offset = 0; offset < offsetof(struct flow, streams) + 64; offset += 64)
-        __builtin_prefetch((const char *)flow + offset, 1);
+    __builtin_prefetch(&flow->name, 1);
+    __builtin_prefetch(&flow->window, 1);
+    __builtin_prefetch(&flow->coarse, 1);
     __builtin_prefetch(&flow->streams[FLOW_REQUESTS].sequence, 1);
 }
 
-void flow_find_burst(struct flow_table *table, const struct frame *frames, size_t count, struct flow **flows)
+/* The flow that the name's first slot with this hash leads to; NULL when there is none. */
+static inline struct flow *guess(struct flow_table *table, uint32_t hash)
+{
+    for (uint32_t i = hash & table->slots_mask; table->slots[i].number != 0; i = (i + 1) & table->slots_mask) {
+        if (table->slots[i].hash == hash)
+            return &table->flows[table->slots[i].number - 1];
+    }
+    return NULL;
+}
+
+/* Flows of another name have the same hash: one in 2^32. */
+static struct flow *find_other(struct flow_table *table, const struct plain_name *name, uint32_t hash)
+{
+    for (uint32_t i = hash & table->slots_mask; table->slots[i].number != 0; i = (i + 1) & table->slots_mask) {
+        struct flow *flow = &table->flows[table->slots[i].number - 1];
+        if (table->slots[i].hash == hash && is_same_name(&flow->name, name))
+            return flow;
+    }
+    return NULL;
+}
+
+void flow_find_burst(struct flow_table *table, const struct glance *glances, size_t count, struct flow **flows)
 {
     uint32_t hashes[FLOW_BURST_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        hashes[i] = hash_of(table, &frames[i].key);
+        const struct plain_name *name = &glances[i].name;
+        hashes[i] = name->way == GLANCE_NO_WAY ? 0 : hash_name(table, name);
         __builtin_prefetch(&table->slots[hashes[i] & table->slots_mask]);
     }
     for (size_t i = 0; i < count; i++) {
-        uint32_t number = table->slots[hashes[i] & table->slots_mask].number;
-        if (number != 0)
-            expect_frame(&table->flows[number - 1]);
+        flows[i] = glances[i].name.way == GLANCE_NO_WAY ? NULL : guess(table, hashes[i]);
+        if (flows[i] != NULL)
+            expect_frame(flows[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        const struct slot *slot = &table->slots[hashes[i] & table->slots_mask];
-        bool is_first = slot->number != 0 && slot->hash == hashes[i] &&
-                        is_same_key(&table->flows[slot->number - 1].key, &frames[i].key);
-        if (!is_first)
-            slot = find_slot(table, &frames[i].key, hashes[i]);
-        flows[i] = slot->number == 0 ? NULL : &table->flows[slot->number - 1];
+        if (flows[i] != NULL && !is_same_name(&flows[i]->name, &glances[i].name))
+            flows[i] = find_other(table, &glances[i].name, hashes[i]);
     }
 }
 
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
 {
     uint64_t pair = hash_pair(table, key->source, key->destination);
-    uint32_t hash = hash_key(table, key, pair);
+    uint32_t hash = hash_key(table, key);
 
     if (table->count == table->flows_max)
         return NULL;
     struct slot *slot = find_slot(table, key, hash);
     struct flow *flow = &table->flows[table->count++];
     flow->key = *key;
+    flow->name = glance_name(key);
+    flow->next_sign = GLANCE_NO_SIGN;
     flow->number = table->count;
     if (slot->number != 0)
         flow->generation = table->flows[slot->number - 1].generation + 1;
@@ -236,6 +267,11 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
     while (number != 0 && !is_reverse(flow_at(table, number), key))
         number = flow_at(table, number)->next_of_pair;
     return number == 0 ? NULL : flow_at(table, number);
+}
+
+uint64_t flow_last_ns(const struct flow *flow)
+{
+    return flow->data_ns > flow->total.last_ns ? flow->data_ns : flow->total.last_ns;
 }
 
 void flow_record(const struct flow *flow, struct record_flow *record)
@@ -302,7 +338,7 @@ void flow_total_record(struct flow_table *table, const struct flow *flow, struct
         .late_frames = total->late_frames,
         .retransmitted_frames = total->retransmitted_frames,
         .retransmitted_bytes = total->retransmitted_bytes,
-        .last_ns = total->last_ns,
+        .last_ns = flow_last_ns(flow),
         .covered_psns = total->data_frames - total->repeated_frames,
         .source_port_changes = flow->source_port_changes,
         .codepoints = flow->codepoints,

@@ -16,6 +16,7 @@
 #include "nic/flow/reuse.h"
 #include "nic/flow/sequence.h"
 #include "nic/frame/frame.h"
+#include "nic/frame/glance.h"
 #include "nic/window/window.h"
 #include "wire/record.h"
 
@@ -38,7 +39,7 @@ struct flow_count {
     uint32_t late_frames;
     uint32_t retransmitted_frames;
     uint64_t retransmitted_bytes;
-    uint64_t last_ns;
+    uint64_t last_ns; /* of what was in no train, see flow_last_ns */
 };
 
 /* The last READ that was asked for: one for a part of it asks again. */
@@ -53,22 +54,32 @@ struct flow_stream {
     struct sequence sequence;
 };
 
-/* What each data frame touches comes first, in the fewest lines of 64 bytes. */
+/* Frames that follow each other within a message, with nothing special about them: train.h. */
+struct flow_train {
+    uint64_t frames_before; /* the flow's counts up to which the message is told; 0 = there is no train */
+    uint64_t payload_before;
+    uint8_t opcode_number;
+};
+
+/* What a frame of a train touches comes first, in the fewest lines of 64 bytes, and the head of its sequence. */
 struct flow {
-    struct flow_key key;
+    struct plain_name name; /* what a glance finds it by */
+    uint64_t next_sign;     /* of the frame that the train goes on with, or GLANCE_NO_SIGN */
+    uint64_t data_ns;       /* time of the last data frame */
     uint32_t number;        /* counts from 1 */
     struct frame_look look; /* of the last data frame */
-    struct flow_count total;
     struct window window;
-    uint64_t data_ns; /* time of the last data frame */
-    uint64_t first_ns;
-    uint32_t generation;
-    uint8_t vantage;
-    uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
+    struct flow_count total;
+    struct flow_train train;
     struct window_coarse coarse __attribute__((aligned(64)));
     struct flow_stream streams[FLOW_STREAMS_COUNT];
-    uint32_t source_port_changes;
+    struct flow_key key;
+    uint64_t first_ns;
+    uint32_t generation;
     uint32_t next_of_pair; /* for the table */
+    uint32_t source_port_changes;
+    uint8_t vantage;
+    uint8_t codepoints; /* bit n = ECN code point n was seen on data, before `look` */
     struct recovery recovery[FLOW_STREAMS_COUNT];
     struct answers answers; /* that travel in this flow */
     struct pairing pairing;
@@ -91,10 +102,10 @@ size_t flow_table_bytes(uint32_t flows_max);
 struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
 
 /*
- * The same for a burst of at most FLOW_BURST_MAX frames; the memory of one is on its way while others are looked for,
- * and what a data frame will change of it is asked for too.
+ * The same by the names of a burst of at most FLOW_BURST_MAX frames; the memory of one is on its way while others are
+ * looked for, and what a frame of a train will change of it is asked for too. NULL where the way is GLANCE_NO_WAY.
  */
-void flow_find_burst(struct flow_table *table, const struct frame *frames, size_t count, struct flow **flows);
+void flow_find_burst(struct flow_table *table, const struct glance *glances, size_t count, struct flow **flows);
 
 /* A new flow; one of the same key is succeeded. NULL when the table is full. */
 struct flow *flow_add(struct flow_table *table, const struct flow_key *key);
@@ -107,6 +118,9 @@ struct flow *flow_at(const struct flow_table *table, uint32_t number);
 
 /* The flows from the key's destination to its source, one after the other; NULL begins, NULL ends. */
 struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow);
+
+/* When its last frame came. */
+uint64_t flow_last_ns(const struct flow *flow);
 
 /* Fills the record that introduces the flow. */
 void flow_record(const struct flow *flow, struct record_flow *record);

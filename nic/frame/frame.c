@@ -1,37 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * BTH and its extension headers, and a short way to them for the frames that nearly all are; encapsulation.c knows the
- * long one. Sources: InfiniBand Architecture Specification volume 1 (chapter 9) and its annexes A16 (RoCE) and A17
- * (RoCEv2). Invariant: every byte is read through the cursor; what lies beyond the captured bytes is never needed to
- * count; a frame that the short way takes gets from the long one the same answer.
+ * BTH and its extension headers, and a short way to them for the frames that nearly all are, by a glance;
+ * encapsulation.c knows the long one. Sources: InfiniBand Architecture Specification volume 1 (chapter 9) and its
+ * annexes A16 (RoCE) and A17 (RoCEv2). Invariant: every byte is read through the cursor; what lies beyond the captured
+ * bytes is never needed to count; a frame that the short way takes gets from the long one the same answer.
  */
 #include "nic/frame/frame.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "nic/frame/encapsulation.h"
+#include "nic/frame/glance.h"
 #include "nic/frame/icrc.h"
 #include "wire/cursor.h"
 
-#define ETHERNET_BYTES     14
-#define VLAN_BYTES         4
-#define IPV4_BYTES         20
-#define IPV6_BYTES         40
-#define UDP_BYTES          8
-#define BTH_BYTES          12
-#define ICRC_BYTES         4
-#define ROCE_UDP_PORT      4791
-#define PROTOCOL_UDP       17
+#define BTH_BYTES          GLANCE_BTH_BYTES
+#define ICRC_BYTES         GLANCE_ICRC_BYTES
 #define ECN_CE             3
-#define BTH_NUMBER_MASK    0xffffffu /* QPN and PSN are the low 24 bits of a word */
 #define BTH_FECN           0x80
 #define ATOMIC_WRITE_BYTES 8
 #define ACKNOWLEDGED_KINDS ((1u << OPCODE_ACKNOWLEDGE) | (1u << OPCODE_READ_RESPONSE))
 #define PAYLOAD_KINDS                                                                                                  \
     ((1u << OPCODE_SEND) | (1u << OPCODE_WRITE) | (1u << OPCODE_READ_RESPONSE) | (1u << OPCODE_ATOMIC_WRITE))
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "set_mapped puts bytes together");
 
 /* What the network layer leaves. */
 struct transport {
@@ -40,16 +30,6 @@ struct transport {
     size_t bytes;     /* from the BTH up to and with the ICRC, by the headers before it */
     enum tally ended; /* the verdict when the bytes end too early */
 };
-
-static inline unsigned be16(const uint8_t *bytes)
-{
-    return (unsigned)bytes[0] << 8 | bytes[1];
-}
-
-static inline uint32_t be32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
 
 static void read_extension(struct frame *frame, enum opcode_extension extension, struct cursor *in)
 {
@@ -114,8 +94,8 @@ static inline enum tally read_transport(struct frame *frame, struct transport *t
 
     frame->opcode_number = bth[0];
     frame->opcode = opcode_find(bth[0]);
-    frame->key.destination_qpn = be32(bth + 4) & BTH_NUMBER_MASK;
-    frame->psn = be32(bth + 8) & BTH_NUMBER_MASK;
+    frame->key.destination_qpn = glance_be32(bth + 4) & FRAME_PSN_MASK;
+    frame->psn = glance_be32(bth + 8) & FRAME_PSN_MASK;
     if (frame->opcode == NULL)
         return TALLY_FRAMES_UNKNOWN_OPCODE;
     if ((bth[1] & 0x0f) != 0)
@@ -131,97 +111,40 @@ static inline enum tally read_transport(struct frame *frame, struct transport *t
                                                                  : read_acknowledgement(frame, transport);
 }
 
-/* ---- the short way: Ethernet, at most one VLAN tag, IPv4 or IPv6 with nothing special, UDP ---- */
+/* ---- the short way: what a glance takes ---- */
 
-static inline void set_plain(struct frame *frame, unsigned traffic_class, const uint8_t *udp)
+/* ::ffff:a.b.c.d in registers: a load of bytes that were just stored in two pieces would have to wait for them. */
+static inline void set_mapped(uint64_t address[2], uint32_t host)
 {
+    address[0] = 0;
+    address[1] = (uint64_t)host << 32 | 0xffff0000u;
+}
+
+static enum tally read_plain(struct frame *frame, const struct glance *glance, struct transport *transport)
+{
+    const struct plain_name *name = &glance->name;
+
+    if ((name->way & GLANCE_IPV6) != 0) {
+        memcpy(frame->key.source, &name->addresses[0], sizeof frame->key.source);
+        memcpy(frame->key.destination, &name->addresses[2], sizeof frame->key.destination);
+    } else {
+        set_mapped(frame->key.source, (uint32_t)name->addresses[0]);
+        set_mapped(frame->key.destination, (uint32_t)(name->addresses[0] >> 32));
+    }
+    frame->key.tunnel = name->way >> GLANCE_VLAN_SHIFT & GLANCE_VLAN_MASK;
     frame->key.mirror = 0;
     frame->place = 0;
     frame->remote_key = 0;
     frame->dma_bytes = 0;
     frame->immediate = 0;
-    frame->look.udp_source_port = (uint16_t)be16(udp);
-    frame->look.dscp = (uint8_t)(traffic_class >> 2);
-    frame->look.ecn = (uint8_t)(traffic_class & 3);
-    frame->flags = (traffic_class & 3) == ECN_CE ? FRAME_MARKED : 0;
+    frame->wire_bytes = glance->wire_bytes;
+    frame->look = glance_look(glance->sign);
+    frame->flags = frame->look.ecn == ECN_CE ? FRAME_MARKED : 0;
     frame->acknowledgement = 0;
     frame->syndrome = 0;
-}
-
-/* ::ffff:a.b.c.d in registers: a load of bytes that were just stored in two pieces would have to wait for them. */
-static inline void set_mapped(uint64_t address[2], const uint8_t *bytes)
-{
-    uint32_t host;
-
-    memcpy(&host, bytes, sizeof host);
-    address[0] = 0;
-    address[1] = (uint64_t)host << 32 | 0xffff0000u;
-}
-
-/* What the IP header says that there is from it on, with *transport filled; 0 when the frame is none of these or its
- * lengths do not agree: the long way says what it is. */
-static inline size_t take_plain_v4(struct frame *frame, struct transport *transport, const uint8_t *ip)
-{
-    const uint8_t *udp = ip + IPV4_BYTES;
-    size_t ip_bytes = be16(ip + 2), udp_bytes = be16(udp + 4);
-
-    if (ip[0] != 0x45 || ip[9] != PROTOCOL_UDP || (be16(ip + 6) & 0x3fff) != 0 || be16(udp + 2) != ROCE_UDP_PORT ||
-        udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes + IPV4_BYTES > ip_bytes)
-        return 0;
-    set_mapped(frame->key.source, ip + 12);
-    set_mapped(frame->key.destination, ip + 16);
-    set_plain(frame, ip[1], udp);
-    transport->bth = udp + UDP_BYTES;
-    transport->bytes = udp_bytes - UDP_BYTES;
-    return ip_bytes;
-}
-
-static inline size_t take_plain_v6(struct frame *frame, struct transport *transport, const uint8_t *ip)
-{
-    const uint8_t *udp = ip + IPV6_BYTES;
-
-    if (!cursor_skip(&transport->in, IPV6_BYTES - IPV4_BYTES))
-        return 0;
-    size_t ip_bytes = be16(ip + 4), udp_bytes = be16(udp + 4);
-    if (ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP || be16(udp + 2) != ROCE_UDP_PORT ||
-        udp_bytes < UDP_BYTES + BTH_BYTES + ICRC_BYTES || udp_bytes > ip_bytes)
-        return 0;
-    memcpy(frame->key.source, ip + 8, 16);
-    memcpy(frame->key.destination, ip + 24, 16);
-    set_plain(frame, (ip[0] << 4 | ip[1] >> 4) & 0xffu, udp);
-    transport->bth = udp + UDP_BYTES;
-    transport->bytes = udp_bytes - UDP_BYTES;
-    return IPV6_BYTES + ip_bytes;
-}
-
-static inline bool take_plain(struct frame *frame, struct transport *transport, const void *bytes,
-                              size_t captured_bytes, size_t original_bytes)
-{
-    size_t plain_bytes = ETHERNET_BYTES, network_bytes = 0;
-
-    cursor_init(&transport->in, bytes, captured_bytes);
-    const uint8_t *ethernet = cursor_take(&transport->in, ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES);
-    if (ethernet == NULL || captured_bytes > original_bytes)
-        return false;
-    unsigned ethertype = be16(ethernet + 12);
-    frame->key.tunnel = 0;
-    if (ethertype == 0x8100) {
-        if (!cursor_skip(&transport->in, VLAN_BYTES))
-            return false;
-        frame->key.tunnel = be16(ethernet + 14) & 0xfff;
-        ethertype = be16(ethernet + 16);
-        plain_bytes += VLAN_BYTES;
-    }
-    if (ethertype == 0x0800)
-        network_bytes = take_plain_v4(frame, transport, ethernet + plain_bytes);
-    else if (ethertype == 0x86dd)
-        network_bytes = take_plain_v6(frame, transport, ethernet + plain_bytes);
-    plain_bytes += network_bytes;
-    if (network_bytes == 0 || plain_bytes > original_bytes)
-        return false;
-    frame->wire_bytes = (uint32_t)(original_bytes == FRAME_BYTES_UNKNOWN ? plain_bytes : original_bytes);
-    transport->ended = captured_bytes < original_bytes ? TALLY_FRAMES_CUT : TALLY_FRAMES_BAD_LENGTH;
-    return true;
+    transport->bth = glance->bth;
+    transport->bytes = BTH_BYTES + (size_t)glance->behind_bytes + ICRC_BYTES;
+    return read_transport(frame, transport);
 }
 
 /* ---- the long way ---- */
@@ -252,10 +175,13 @@ enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *
                        size_t original_bytes)
 {
     struct encapsulation walk;
-    struct transport transport;
+    struct transport transport = {.ended =
+                                      captured_bytes < original_bytes ? TALLY_FRAMES_CUT : TALLY_FRAMES_BAD_LENGTH};
+    struct glance glance;
 
-    if (layer == FRAME_LAYER_ETHERNET && take_plain(frame, &transport, bytes, captured_bytes, original_bytes))
-        return read_transport(frame, &transport);
+    cursor_init(&transport.in, bytes, captured_bytes);
+    if (layer == FRAME_LAYER_ETHERNET && glance_take(&glance, &transport.in, original_bytes, 0))
+        return read_plain(frame, &glance, &transport);
     return parse_any(frame, &walk, layer, bytes, captured_bytes, original_bytes);
 }
 

@@ -412,32 +412,46 @@ void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse,
     }
 }
 
-static void begin_window(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
-                         uint32_t offset_ns)
+/* The offset of a time in its window, which becomes the present one. */
+static inline uint32_t find_offset(struct window_ring *ring, uint64_t at_ns)
 {
+    if (at_ns - ring->present_start_ns >= ring->window_ns) {
+        ring->present_index = at_ns / ring->window_ns;
+        ring->present_start_ns = ring->present_index * ring->window_ns;
+    }
+    return (uint32_t)(at_ns - ring->present_start_ns);
+}
+
+void window_add(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
+                uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes)
+{
+    uint32_t offset_ns = find_offset(ring, at_ns);
+
+    if (window->open && window->index == ring->present_index) {
+        window->last_offset_ns = offset_ns > window->last_offset_ns ? offset_ns : window->last_offset_ns;
+        window->frames++;
+        window->wire_bytes += wire_bytes;
+        window->payload_bytes += payload_bytes;
+        return;
+    }
     if (window->open)
         store_and_roll_up(ring, window, coarse, flow);
-    *window = (struct window){
-        .index = ring->present_index, .open = 1, .first_offset_ns = offset_ns, .last_offset_ns = offset_ns};
+    *window = (struct window){.index = ring->present_index,
+                              .open = 1,
+                              .first_offset_ns = offset_ns,
+                              .last_offset_ns = offset_ns,
+                              .frames = 1,
+                              .wire_bytes = wire_bytes,
+                              .payload_bytes = payload_bytes};
 }
 
 void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
                  const struct window_frame *frame)
 {
-    if (frame->at_ns - ring->present_start_ns >= ring->window_ns) {
-        ring->present_index = frame->at_ns / ring->window_ns;
-        ring->present_start_ns = ring->present_index * ring->window_ns;
-    }
-    uint32_t offset_ns = (uint32_t)(frame->at_ns - ring->present_start_ns);
-    if (!window->open || window->index != ring->present_index)
-        begin_window(ring, window, coarse, flow, offset_ns);
-    if (offset_ns > window->last_offset_ns)
-        window->last_offset_ns = offset_ns;
-    if (!frame->repeated) {
-        window->frames++;
-        window->wire_bytes += frame->wire_bytes;
-        window->payload_bytes += frame->payload_bytes;
-    }
+    uint32_t once = !frame->repeated;
+
+    window_add(ring, window, coarse, flow, frame->at_ns, once * frame->wire_bytes, once * frame->payload_bytes);
+    window->frames -= frame->repeated;
     if (!frame->retransmitted && !frame->marked)
         return;
     window->retransmitted_frames = add_capped(window->retransmitted_frames, frame->retransmitted);

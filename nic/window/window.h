@@ -92,6 +92,10 @@ uint32_t window_ring_window_ns(const struct window_ring *ring);
 void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
                  const struct window_frame *frame);
 
+/* The same for a frame that is not sent again and not marked. */
+void window_add(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
+                uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes);
+
 /* Stores the flow's open window, if it has one. */
 void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow);
 

@@ -2,7 +2,8 @@
 /*
  * break_files DIRECTORY [--all]: every capture in the directory, ended at every byte, with every frame in it cut at
  * every byte, and with random bytes changed, goes the whole way from file to flow; TAP, a line a file. Checked: what a
- * file gives before a cut is what it gives whole; each frame is counted under one verdict; and, with sanitizers, that
+ * file gives before a cut is what it gives whole; each frame is counted under one verdict, the same one by the parser's
+ * short way and by its long one; and, with sanitizers, that
  * nothing is read beyond the end: each input lies in memory of its own size. Without --all large files are tried at
  * some of their bytes only.
  */
@@ -55,6 +56,19 @@ static uint64_t count_verdicts(void)
     return sum;
 }
 
+/* Whether the short way through the parser gives the answer of the long one, which is that of verifying the ICRC. */
+static bool is_parsed_alike(const struct packet *packet, const uint8_t *bytes, uint32_t captured_bytes,
+                            uint32_t original_bytes)
+{
+    struct frame frame = {.key.port = 0}, again = {.key.port = 0};
+    enum tally verdict = frame_parse(&frame, packet->layer, bytes, captured_bytes, original_bytes);
+    enum tally verified = frame_parse_verified(&again, icrc, packet->layer, bytes, captured_bytes, original_bytes);
+
+    if (verified == TALLY_FRAMES_ICRC_UNVERIFIED || verified == TALLY_FRAMES_BAD_ICRC)
+        verified = TALLY_FRAMES_ROCE;
+    return verified == verdict && (!frame_is_kept(verdict) || memcmp(&frame, &again, sizeof frame) == 0);
+}
+
 /* A frame through parser and meter; false when it is not counted under exactly one verdict. */
 static bool take_frame(const struct packet *packet, const uint8_t *bytes, uint32_t captured_bytes)
 {
@@ -70,7 +84,7 @@ static bool take_frame(const struct packet *packet, const uint8_t *bytes, uint32
     meter_frames(&meter, &frame, 1);
     while (message_take(meter.messages, &message))
         continue;
-    return count_verdicts() == before + 1;
+    return count_verdicts() == before + 1 && is_parsed_alike(packet, bytes, captured_bytes, packet->original_bytes);
 }
 
 /* How many packets lie in the first `length` bytes; -1 when something is wrong with one. */
@@ -117,15 +131,13 @@ static bool cut_frame(const struct packet *packet, uint32_t step)
 {
     for (uint32_t length = 0; length <= packet->captured_bytes; length += length < 256 ? 1 : step) {
         uint8_t *copy = malloc(length == 0 ? 1 : length);
-        struct frame frame;
         if (copy == NULL)
             return false;
         memcpy(copy, packet->bytes, length);
-        bool is_counted = take_frame(packet, copy, length);
-        frame_parse(&frame, packet->layer, copy, length, length); /* it ended there on the wire */
-        frame_parse_verified(&frame, icrc, packet->layer, copy, length, packet->original_bytes);
+        bool is_right =
+            take_frame(packet, copy, length) && is_parsed_alike(packet, copy, length, length); /* it ended there */
         free(copy);
-        if (!is_counted)
+        if (!is_right)
             return false;
     }
     return true;

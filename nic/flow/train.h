@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A train: frames of one message that follow each other as they should, each the middle of the message, in order, soon
+ * after the one before, and alike in all that a flow's frames usually have in common. Nearly all frames are of trains,
+ * and little is to be done with one: the flow's counts and its sequence are kept at every frame, the message is told of
+ * all of them when the train ends. On the measuring thread.
+ */
+#pragma once
+
+#include "nic/flow/flow.h"
+
+/* The sign of the frame behind; none before a PSN that the sequence has to hear of. */
+static inline uint64_t train_next(uint64_t sign)
+{
+    return (sign + 1) % SEQUENCE_PSNS == 0 ? GLANCE_NO_SIGN : sign + 1;
+}
+
+/*
+ * Whether the frame, whose flow it is by its name, is the next one of the flow's train; then it is counted in all but
+ * the windows.
+ */
+static inline bool train_take(struct flow *flow, const struct glance *glance, uint64_t at_ns)
+{
+    uint64_t sign = glance->sign;
+
+    if (sign != flow->next_sign || at_ns - flow->data_ns >= RECOVERY_PAUSE_NS || glance->behind_bytes == 0 ||
+        glance->behind_bytes % 4 != 0)
+        return false;
+    flow->next_sign = train_next(sign);
+    flow->data_ns = at_ns;
+    flow->total.data_frames++;
+    flow->total.wire_bytes += glance->wire_bytes;
+    flow->total.payload_bytes += glance->behind_bytes;
+    flow->streams[FLOW_REQUESTS].sequence.highest = glance_psn(sign);
+    return true;
+}
+
+/* This frame was the flow's last one, in order: what follows may be a train. */
+void train_begin(struct flow *flow, const struct frame *frame);
+
+/* Tells the message of the train's frames: before anything else is done with the flow's data. */
+void train_end(struct flow *flow);
