@@ -68,7 +68,7 @@ foreign_traffic() {
 job_defaults() {
     job_ranks=4 job_steps=12 job_fault=none job_rank=1 job_delay=100 job_first_step=4 job_seed=1 job_channels=2
     job_two_in_one='' job_gdr='' job_qps=1 job_algorithm=Ring job_protocol=Simple job_library='' job_foreign=''
-    job_tracer=1 job_pcap='' job_train='' job_limit_s=240
+    job_tracer=1 job_pcap='' job_train='' job_limit_s=240 job_standin='' job_exercise=''
 }
 
 job_options() {
@@ -78,6 +78,8 @@ job_options() {
         --gdr) job_gdr=1 && shift && continue ;;
         --no-tracer) job_tracer='' && shift && continue ;;
         --pcap) job_pcap=1 && shift && continue ;;
+        --standin) job_standin=1 && shift && continue ;;
+        --exercise) job_exercise=$2 ;;
         --ranks) job_ranks=$2 ;;
         --steps) job_steps=$2 ;;
         --fault) job_fault=$2 ;;
@@ -101,7 +103,7 @@ job_options() {
 
 # What RCCL needs to know: only soft-RoCE, the IPv4 GID, a patient time-out, and each rank a host of its own.
 job_environment() {
-    export LD_LIBRARY_PATH=/lab/build NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_NET=IB NCCL_SOCKET_IFNAME=lo
+    export LD_LIBRARY_PATH=/lab/build:/lab/build/nccl NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_NET=IB NCCL_SOCKET_IFNAME=lo
     export NCCL_IB_GID_INDEX=1 NCCL_IB_TIMEOUT=20 NCCL_IB_RETRY_CNT=7 NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
     export NCCL_MIN_NCHANNELS=$job_channels NCCL_MAX_NCHANNELS=$job_channels NCCL_MAX_P2P_NCHANNELS=$job_channels
     export NCCL_IB_QPS_PER_CONNECTION=$job_qps NCCL_ALGO=$job_algorithm NCCL_PROTO=$job_protocol
@@ -137,6 +139,7 @@ link_restore() {
 
 job_library_place() {
     job_library_path=librccl.so.1
+    [ -z "$job_standin$job_exercise" ] || job_library_path=libnccl.so.2
     [ -n "$job_library" ] || return 0
     job_library_path=/lab/library/$job_library
     [ -e "$lab_dir/library/$job_library" ] ||
@@ -145,16 +148,20 @@ job_library_place() {
 
 # rank_start FIRST COUNT: one process of the job, with COUNT ranks
 rank_start() {
-    local r=$1 devices="=rxe$1" preload='' arguments=()
+    local r=$1 devices="=rxe$1" preload='' arguments=() program=train
     [ "$2" = 1 ] || devices="=rxe$1,rxe$(($1 + 1))"
     [ -z "$job_tracer" ] || preload=/lab/build/libtracer.so
     arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --steps "$job_steps" --seed "$job_seed" --meet /lab/meet
         --library "$job_library_path" --wait-release --link-fifo /lab/meet/tc --link-name "ve$job_rank"
         --fault "$job_fault" --fault-rank "$job_rank" --fault-delay-ms "$job_delay" --fault-first-step "$job_first_step")
+    [ -z "$job_exercise" ] || {
+        program=exercise/exercise
+        arguments=(--rank "$r" --ranks "$job_ranks" --meet /lab/meet --wait-release --library "$job_library_path")
+    }
     # shellcheck disable=SC2086
     NCCL_HOSTID=host$r NCCL_IB_HCA=$devices STANDIN_DEVICES=$2 LAB_TRUTH=/lab/out/$job_name/truth$r.jsonl \
-        chroot "$lab_job_tree" /usr/bin/env ${preload:+LD_PRELOAD=$preload} /lab/build/train "${arguments[@]}" $job_train \
-        > "$LAB_OUT/rank$r.log" 2>&1 &
+        chroot "$lab_job_tree" /usr/bin/env ${preload:+LD_PRELOAD=$preload} "/lab/build/$program" "${arguments[@]}" \
+        $job_train $job_exercise > "$LAB_OUT/rank$r.log" 2>&1 &
     job_pids+=($!)
 }
 

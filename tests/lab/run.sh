@@ -25,6 +25,8 @@ Boots one guest and runs one training job in it, or the jobs of a plan.
   --algorithm A      Ring, Tree or auto (Ring)
   --protocol P       Simple, LL or auto (Simple)
   --library-name F   the collective library under this file name
+  --standin          train on the stand-in for NCCL 2.30 instead of RCCL
+  --exercise "S..."  no training: these scenarios of tests/workload/exercise, on the stand-in
   --foreign A,B      one ib_write_bw beside the job, from rank A's device to rank B's
   --no-tracer        without the tracer of queue pairs
   --pcap             captures of each rank's far end: JOB/far<r>.pcap
@@ -40,7 +42,7 @@ USAGE
 }
 
 valued=' --out --build --plan --hook --timeout --name --ranks --steps --fault --rank --delay --first-step --seed --channels --qps
-    --algorithm --protocol --library-name --foreign --train '
+    --algorithm --protocol --library-name --foreign --train --exercise '
 
 option_check() { # OPTION [VALUE]
     [[ $valued =~ [[:space:]]$1[[:space:]] ]] || lab_die "unknown option $1" "run.sh --help lists the options" 2
@@ -52,7 +54,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) usage && exit 0 ;;
     --here) is_here=1 && shift && continue ;;
-    --two-in-one | --gdr | --no-tracer | --pcap) options+=("$1") && shift && continue ;;
+    --two-in-one | --gdr | --no-tracer | --pcap | --standin) options+=("$1") && shift && continue ;;
     esac
     option_check "${@:1:2}"
     case $1 in

@@ -42,7 +42,8 @@ void mark_expect(const void *id, size_t length_bytes)
     pthread_mutex_unlock(&expected_lock);
 }
 
-static int address_matches(const void *id, const struct sockaddr *address)
+/* NCCL 2.13 puts the address first, later versions put eight random bytes before it. */
+static int address_is_at(const unsigned char *id, const struct sockaddr *address)
 {
     struct sockaddr_in mine, theirs;
 
@@ -50,6 +51,11 @@ static int address_matches(const void *id, const struct sockaddr *address)
     memcpy(&theirs, address, sizeof theirs);
     return mine.sin_family == theirs.sin_family && mine.sin_port == theirs.sin_port &&
            mine.sin_addr.s_addr == theirs.sin_addr.s_addr;
+}
+
+static int address_matches(const unsigned char *id, const struct sockaddr *address)
+{
+    return address_is_at(id, address) || address_is_at(id + 8, address);
 }
 
 void mark_connect(const struct sockaddr *address)

@@ -7,6 +7,7 @@
 #include "exercise/scenario.h"
 
 #include "cuda.h"
+#include "meet.h"
 #include "truth.h"
 
 #include <getopt.h>
@@ -20,6 +21,7 @@
 struct options {
     int64_t rank, ranks;
     const char *library, *meet;
+    bool wait_release;
 };
 
 static void usage_print(void)
@@ -31,6 +33,7 @@ static void usage_print(void)
          "  --rank R        be this rank only; the others are started apart\n"
          "  --library FILE  the collective library (libnccl.so.2)\n"
          "  --meet DIR      directory that all ranks share; must be empty (.)\n"
+         "  --wait-release  at the end wait until the file DIR/release is there\n"
          "scenarios:");
     for (int i = 0; i < scenarios_count; i++)
         printf("  %-14s  %s\n", scenarios[i].name, scenarios[i].help);
@@ -66,6 +69,7 @@ static uint64_t scenario_run(const struct scenario *scenario, const struct optio
 
 static int rank_run(const struct options *options, char **names)
 {
+    const struct job job = {.meet = options->meet};
     uint64_t wrong = 0;
 
     truth_clock();
@@ -73,6 +77,9 @@ static int rank_run(const struct options *options, char **names)
     for (; *names; names++)
         wrong += scenario_run(scenario_find(*names), options);
     truth_clock();
+    meet_mark(&job, "done", (int)options->rank);
+    if (options->wait_release)
+        meet_await(&job, "release");
     return wrong ? 1 : 0;
 }
 
@@ -101,10 +108,13 @@ static int ranks_run(struct options *options, char **names)
 
 static int options_parse(struct options *options, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"ranks", required_argument, NULL, 'n'},   {"rank", required_argument, NULL, 'r'},
-        {"library", required_argument, NULL, 'l'}, {"meet", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"ranks", required_argument, NULL, 'n'},
+                                          {"rank", required_argument, NULL, 'r'},
+                                          {"library", required_argument, NULL, 'l'},
+                                          {"meet", required_argument, NULL, 'm'},
+                                          {"wait-release", no_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
 
     for (;;) {
         switch (getopt_long(argc, argv, "", known, NULL)) {
@@ -119,6 +129,9 @@ static int options_parse(struct options *options, int argc, char **argv)
             break;
         case 'm':
             options->meet = optarg;
+            break;
+        case 'w':
+            options->wait_release = true;
             break;
         case 'h':
             usage_print();

@@ -74,12 +74,20 @@ static uint32_t want_tag(const struct want *want)
     return (uint32_t)(want->channel * LANE_CONNS + want->connection);
 }
 
+/* Any level but the one that means "never". */
+static int gdr_is_on(void)
+{
+    const char *level = getenv("NCCL_NET_GDR_LEVEL");
+
+    return level && *level && strcmp(level, "LOC");
+}
+
 /* Init and Setup; the handle of a receiver goes to its sender. */
 static int want_setup(struct ncclComm *comm, const struct want *want)
 {
     struct wire *wire = wire_of(comm, want);
     const struct peer_info *mine = &comm->peers[comm->rank];
-    int error, use_gdr = setting_read("STANDIN_GDR", 0), is_own;
+    int error, use_gdr = gdr_is_on(), is_own;
     struct setup_response response;
     struct init_response made;
 
