@@ -47,6 +47,7 @@ static void forget_run(struct analysis *analysis)
         return;
     job_fini(&analysis->job);
     array_fini(&analysis->records);
+    array_fini(&analysis->pins);
     counted_fini(&analysis->counted);
     naming_fini(&analysis->naming);
     array_fini(&analysis->gaps);
@@ -69,6 +70,7 @@ void analysis_run(struct analysis *analysis)
     gap_find(&analysis->gaps, &analysis->intake, &analysis->timeline);
     naming_build(&analysis->naming, &analysis->intake, &analysis->timeline);
     counted_build(&analysis->counted, &analysis->naming, &analysis->intake, &analysis->timeline);
+    pin_find(&analysis->pins, &analysis->naming, &analysis->intake, &analysis->timeline);
     node_run(&analysis->records, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->gaps);
     struct job_ranks ranks = {.context = &analysis->naming, .rank_of = rank_of};
     job_build(&analysis->job, ranks, analysis->records.items, analysis->records.count);

@@ -15,6 +15,7 @@
 #include "correlator/job.h"
 #include "correlator/naming.h"
 #include "correlator/node.h"
+#include "correlator/pin.h"
 #include "correlator/timeline.h"
 
 #define ANALYSIS_MEMORY_BYTES (1024u * 1024u * 1024u)
@@ -25,6 +26,7 @@ struct analysis {
     gap_list gaps;
     struct naming naming;
     struct counted counted;
+    pin_list pins;
     rank_operation_records records;
     struct job job;
     bool ran; /* the tables below intake are those of the last run */

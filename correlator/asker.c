@@ -71,6 +71,7 @@ static bool ask(struct asker *asker, struct link *link, const struct analysis *a
         .trigger = {.header = {.kind = RECORD_TRIGGER,
                                .length_bytes = sizeof request.trigger,
                                .source = ++asker->trigger},
+                    .boot_id = analysis->intake.streams.items[stream].boot_id,
                     .from_ns = timeline_unmap(&analysis->timeline, stream, step->start_ns),
                     .to_ns = timeline_unmap(&analysis->timeline, stream, step->end_ns)},
     };

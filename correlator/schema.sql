@@ -194,6 +194,15 @@ CREATE TABLE flow_evidence ( -- what happened to a flow on its way, and what its
     got_cnps              INTEGER
 ) STRICT;
 
+CREATE TABLE pin ( -- an interval whose windows the NIC side kept, of all its flows, since a flow broke its own pattern
+    flow     INTEGER NOT NULL REFERENCES flow(id),
+    from_ns  INTEGER NOT NULL,
+    to_ns    INTEGER NOT NULL,
+    cause    TEXT NOT NULL,    -- stalled within a message, stalled between messages, rate changed
+    usual_ns INTEGER NOT NULL, -- by the flow's pattern: a distance of frames, its longest pause, a message of its size
+    found_ns INTEGER NOT NULL  -- what it was; of a stall that went on: when it was found
+) STRICT;
+
 CREATE TABLE step (
     id           INTEGER PRIMARY KEY, -- counts from 0
     start_ns     INTEGER NOT NULL,    -- earliest start of a rank

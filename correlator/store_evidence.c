@@ -4,6 +4,7 @@
  * host, which names both ends' queue pairs; else from what the NIC side found out. Invariant: counts are put to a flow
  * only from the one flow that is its other direction.
  */
+#include "correlator/analysis.h"
 #include "correlator/store_private.h"
 
 typedef int64_t i64; /* what the formats take */
@@ -98,5 +99,14 @@ void store_evidence_rows(struct store *store, const struct naming *naming)
                   by_code, (i64)total->got_naks[0], by_code, (i64)total->got_naks[1], by_code, (i64)total->got_naks[2],
                   by_code, (i64)total->got_naks[3], known, (i64)total->got_rnr_naks, by_code, (i64)total->rnr_wait_ns,
                   by_code, (i64)total->rnr_last_ns, known, (i64)total->got_cnps);
+    }
+}
+
+void store_pins(struct store *store, const struct analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->pins.count; i++) {
+        const struct pin *pin = &analysis->pins.items[i];
+        store_put(store, STORE_pin, "iiisii", (i64)pin->flow + 1, (i64)pin->from_ns, (i64)pin->to_ns,
+                  pin_cause_name(pin->record.cause), (i64)pin->record.usual_ns, (i64)pin->record.found_ns);
     }
 }

@@ -32,4 +32,7 @@ void store_evidence_rows(struct store *store, const struct naming *naming);
 /* How each queue pair was set up (store_setting.c). */
 void store_setting_rows(struct store *store, const struct naming *naming);
 
+/* What the NIC sides keep (store_evidence.c). */
+void store_pins(struct store *store, const struct analysis *analysis);
+
 void store_rows(struct store *store, const struct analysis *analysis);

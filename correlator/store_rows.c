@@ -379,4 +379,5 @@ void store_rows(struct store *store, const struct analysis *analysis)
     put_details(store, analysis);
     put_verdicts(store, &analysis->job);
     store_counted(store, analysis);
+    store_pins(store, analysis);
 }

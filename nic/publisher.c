@@ -196,6 +196,11 @@ static void go_on_with_totals(struct publisher *publisher, uint64_t now_ns)
     publisher->totals_due_ns = now_ns + TOTALS_INTERVAL_NS;
 }
 
+static bool is_asked(const struct publisher *publisher, const struct record_trigger *trigger)
+{
+    return trigger->boot_id == 0 || trigger->boot_id == emitter_boot_id(publisher->emitter);
+}
+
 static void take_control(struct publisher *publisher, uint64_t now_ns)
 {
     size_t length_bytes;
@@ -210,7 +215,7 @@ static void take_control(struct publisher *publisher, uint64_t now_ns)
         while (result == 1 && (result = batch_next(&batch, &record, &unknown_count)) == 1) {
             if (record.header.kind == RECORD_QUEUE_PAIR && publisher->told_source != NULL)
                 source_tell(publisher->told_source, &record.queue_pair);
-            if (record.header.kind == RECORD_TRIGGER)
+            if (record.header.kind == RECORD_TRIGGER && is_asked(publisher, &record.trigger))
                 fetch_ask(publisher->fetch, &record.trigger, now_ns);
         }
         if (result < 0)

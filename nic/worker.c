@@ -55,6 +55,16 @@ static void settle_some(struct worker *worker)
                                             worker->settled_ns - (STALE_NS - HOUSEKEEPING_NS));
 }
 
+/* Says which intervals are kept now, so that whoever asks later knows. */
+static void watch_some(struct worker *worker)
+{
+    struct record_pin pin;
+
+    watch_go_on(worker->watch, source_covered_ns(worker->source));
+    while (watch_take(worker->watch, &pin))
+        publisher_add(worker->publisher, RECORD_PIN, &pin);
+}
+
 static void keep_house(struct worker *worker, uint64_t *due_ns)
 {
     uint64_t now_ns = publisher_now_ns(worker->publisher);
@@ -91,7 +101,7 @@ int worker_run(struct worker *worker, const atomic_bool *stop)
         worker_take_messages(worker, NULL, NULL);
         keep_house(worker, &due_ns);
         settle_some(worker);
-        watch_go_on(worker->watch, source_covered_ns(worker->source));
+        watch_some(worker);
         publisher_tick(worker->publisher, source_covered_ns(worker->source));
         if (received == 0)
             publisher_idle(worker->publisher);

@@ -83,6 +83,11 @@ struct emitter {
     uint8_t batch[BATCH_BYTES_MAX];
 };
 
+uint64_t emitter_boot_id(const struct emitter *emitter)
+{
+    return emitter->header.boot_id;
+}
+
 uint64_t emitter_now_ns(const struct emitter *emitter)
 {
     return clock_now_ns() + (uint64_t)emitter->clock_offset_ns;

@@ -35,6 +35,9 @@ struct emitter_options {
 
 int emitter_open(struct emitter **emitter, const struct emitter_options *options);
 
+/* This start of it, as its batches say. */
+uint64_t emitter_boot_id(const struct emitter *emitter);
+
 /* The emitter's own clock now. */
 uint64_t emitter_now_ns(const struct emitter *emitter);
 

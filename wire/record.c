@@ -20,7 +20,7 @@ static_assert(sizeof(struct record_flow) == 88, "flow");
 static_assert(sizeof(struct record_message) == 40, "message");
 static_assert(sizeof(struct record_window) == 40, "window");
 static_assert(sizeof(struct record_flow_total) == 192, "flow total");
-static_assert(sizeof(struct record_trigger) == 72, "trigger");
+static_assert(sizeof(struct record_trigger) == 80, "trigger");
 static_assert(sizeof(struct record_trigger_end) == 56, "trigger end");
 static_assert(sizeof(struct record_traffic_source) == 48, "traffic source");
 static_assert(sizeof(struct record_endpoint) == 88, "endpoint");

@@ -277,6 +277,7 @@ struct record_trigger { /* header.source: the trigger's number, chosen by the as
     uint32_t rank;
     uint32_t limit;         /* records at most; 0 = the emitter's own limit */
     uint32_t more_flows[8]; /* 0 = no more */
+    uint64_t boot_id;       /* of the emitter that is asked: others that hear it do not answer; 0 = all are asked */
 };
 
 enum trigger_end_flag {

@@ -99,6 +99,7 @@ static void test_asks_for_the_windows_of_judged_steps(void **state)
                         judged->start_ns + NIC_AHEAD_NS + MADE_MS);
         assert_in_range(trigger.to_ns, judged->end_ns + NIC_AHEAD_NS - MADE_MS,
                         judged->end_ns + NIC_AHEAD_NS + MADE_MS);
+        assert_int_equal(trigger.boot_id, 0xb1); /* made_job.c's NIC side */
     }
     asker_look(asker, analysis);
     usleep(PAUSE_US);

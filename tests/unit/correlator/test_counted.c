@@ -263,6 +263,46 @@ static void the_store_has_what_was_counted(void **state)
     free(world);
 }
 
+/* A pin of a flow that was described, in the reference clock and in the store; one of no flow is left out. */
+static void pins_are_in_the_store(void **state)
+{
+    struct world *world = malloc(sizeof *world);
+    char path[] = "/tmp/qpscope-pins-XXXXXX";
+    struct record_flow flow = {.flow = 4, .port = 1};
+    struct record_pin pin = {
+        .header.source = 4, .cause = PIN_STALLED_BETWEEN, .usual_ns = 5000000, .found_ns = 40000000};
+    sqlite3 *store;
+
+    (void)state;
+    begin(world);
+    feed_add(&world->nic, RECORD_FLOW, &flow);
+    pin.from_ns = feed_time(&world->nic, 20 * SECOND);
+    pin.to_ns = feed_time(&world->nic, 21 * SECOND);
+    feed_add(&world->nic, RECORD_PIN, &pin);
+    pin.header.source = 5;
+    feed_add(&world->nic, RECORD_PIN, &pin);
+    build(world);
+    struct analysis *analysis = analysis_create(1u << 30);
+    analysis_add_batch(analysis, world->nic.batches[0].bytes, world->nic.batches[0].length_bytes);
+    analysis_run(analysis);
+    close(mkstemp(path));
+    unlink(path);
+    assert_int_equal(analysis_write(analysis, path), 0);
+    assert_int_equal(sqlite3_open(path, &store), SQLITE_OK);
+    assert_int_equal(number(store, "SELECT count(*) FROM pin"), 1);
+    assert_int_equal(number(store,
+                            "SELECT count(*) FROM pin JOIN flow ON flow.id = pin.flow WHERE cause = 'stalled between "
+                            "messages' AND usual_ns = 5000000 AND found_ns = 40000000"),
+                     1);
+    assert_in_range(number(store, "SELECT from_ns FROM pin"), 20 * SECOND - 60000, 20 * SECOND + 60000);
+    assert_in_range(number(store, "SELECT to_ns FROM pin"), 21 * SECOND - 60000, 21 * SECOND + 60000);
+    sqlite3_close(store);
+    unlink(path);
+    analysis_destroy(&analysis);
+    end(world);
+    free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +310,7 @@ int main(void)
         cmocka_unit_test(readings_and_counters_are_in_the_reference_clock),
         cmocka_unit_test(what_is_seen_is_what_sources_say),
         cmocka_unit_test(verdicts_rest_on_what_is_seen),
+        cmocka_unit_test(pins_are_in_the_store),
         cmocka_unit_test(the_store_has_what_was_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "nic/window/watch.h"
 #include "tests/unit/nic/draft.h"
 #include "wire/batch.h"
 #include "wire/clock.h"
@@ -48,6 +49,10 @@ struct fixture {
     struct record_flow_total total;
     struct record_trigger_end end;
     struct record_loss loss;
+    struct record_pin pin;
+    uint64_t pins;
+    uint32_t psns[4];
+    uint64_t boot_id;
     uint8_t message[LINK_MESSAGE_BYTES_MAX];
 };
 
@@ -138,6 +143,10 @@ static void take_record(struct fixture *fixture, const union record *record)
     case RECORD_TRIGGER_END:
         fixture->end = record->trigger_end;
         break;
+    case RECORD_PIN:
+        fixture->pins++;
+        fixture->pin = record->pin;
+        break;
     case RECORD_LOSS:
         fixture->loss = record->loss;
         break;
@@ -153,6 +162,7 @@ static void take_all(struct fixture *fixture)
         union record record;
         uint64_t unknown = 0;
         assert_int_equal(batch_read(&batch, fixture->message, length_bytes), 0);
+        fixture->boot_id = batch.header.boot_id;
         while (batch_next(&batch, &record, &unknown) == 1)
             take_record(fixture, &record);
     }
@@ -170,12 +180,11 @@ static void run_until(struct fixture *fixture, bool (*done)(const struct fixture
     assert_true(done(fixture));
 }
 
-static void pass(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t at_ns)
+static void pass_frame(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t at_ns)
 {
     const struct draft_frame frame = {
         .source = source, .destination = 9, .opcode = 0x04, .qpn = 7, .psn = psn, .payload_bytes = 100};
     struct draft draft;
-    struct record_message message;
 
     draft_roce(&draft, &frame);
     const struct source_frame seen = {.bytes = draft.bytes,
@@ -184,6 +193,13 @@ static void pass(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t
                                       .at_ns = at_ns,
                                       .port = 1};
     meter_frames(&fixture->meter, &seen, 1);
+}
+
+static void pass(struct fixture *fixture, uint8_t source, uint32_t psn, uint64_t at_ns)
+{
+    struct record_message message;
+
+    pass_frame(fixture, source, psn, at_ns);
     while (message_take(fixture->meter.messages, &message))
         publisher_add_message(fixture->publisher, &message);
 }
@@ -422,6 +438,84 @@ static bool has_rejected(const struct fixture *fixture)
     return fixture->tallies.values[TALLY_CONTROL_REJECTED] == 2;
 }
 
+/* Several hear one control link: only the one that is meant answers. */
+static void test_who_is_asked_answers(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t start_ns = pass_four_flows(fixture);
+    struct record_trigger trigger = {.from_ns = start_ns, .to_ns = start_ns + 400 * WINDOW_NS, .boot_id = 1};
+
+    while (fixture->boot_id == 0) {
+        publisher_tick(fixture->publisher, clock_now_ns());
+        take_all(fixture);
+    }
+    ask_more(fixture, &trigger); /* whose boot is that? */
+    trigger.boot_id = fixture->boot_id;
+    trigger.flow = 3;
+    ask_more(fixture, &trigger);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->windows, 300);
+    assert_int_equal(fixture->tallies.values[TALLY_TRIGGERS], 1);
+}
+
+static bool has_two_pins(const struct fixture *fixture)
+{
+    return fixture->pins == 2;
+}
+
+/* One frame, as a worker does it but for the messages, which stay here. */
+static void pass_watched(struct fixture *fixture, struct watch *watch, uint8_t source, uint64_t at_ns)
+{
+    struct record_message message;
+    struct record_pin pin;
+
+    pass_frame(fixture, source, fixture->psns[source]++, at_ns);
+    while (message_take(fixture->meter.messages, &message))
+        watch_message(watch, &message);
+    watch_go_on(watch, at_ns);
+    while (watch_take(watch, &pin))
+        publisher_add(fixture->publisher, RECORD_PIN, &pin);
+}
+
+/*
+ * Flow 1 sends a frame every 100 us for 2 ms and is then silent for 5 ms, again and again; then for 40 ms, once, and
+ * the ring goes round. The pin's record says what is kept, and asked for just that, each window comes.
+ */
+static void test_a_stall_is_told_and_comes_back_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    const uint64_t gap_ns = 100000, active_ns = 2000000, round_ns = 7000000, stall_ns = 40000000;
+    uint64_t start_ns = clock_now_ns() / WINDOW_NS * WINDOW_NS - 20000000000;
+    uint64_t stalled_ns = start_ns + 1500 * round_ns + active_ns, resumed_ns = stalled_ns + stall_ns;
+    struct watch *watch;
+
+    open_parts(fixture, 3u << 20);
+    assert_int_equal(watch_create(&watch, &fixture->meter), 0);
+    for (uint64_t at_ns = start_ns; at_ns < resumed_ns; at_ns += gap_ns) {
+        bool is_active = at_ns < stalled_ns && (at_ns - start_ns) % round_ns < active_ns;
+        pass_watched(fixture, watch, is_active ? 1 : 2, at_ns);
+    }
+    pass_watched(fixture, watch, 1, resumed_ns);
+    for (uint64_t later_ns = gap_ns / 10; later_ns < 600000 * gap_ns / 10; later_ns += gap_ns / 10)
+        pass_watched(fixture, watch, later_ns % round_ns < active_ns ? 1 : 2, resumed_ns + later_ns);
+    watch_destroy(&watch);
+    run_until(fixture, has_two_pins);
+    assert_int_equal(fixture->pin.header.source, 1);
+    assert_int_equal(fixture->pin.cause, PIN_STALLED_BETWEEN);
+    assert_int_equal(fixture->pin.usual_ns, round_ns - active_ns + gap_ns);
+    assert_int_equal(fixture->pin.found_ns, stall_ns + gap_ns);
+    assert_true(fixture->pin.from_ns == stalled_ns - gap_ns - 1000000);
+    assert_true(fixture->pin.to_ns == resumed_ns);
+    assert_true(window_ring_held_from(fixture->meter.windows) > resumed_ns / WINDOW_NS);
+    ask(fixture, fixture->pin.from_ns, fixture->pin.to_ns, 0);
+    run_until(fixture, has_end);
+    assert_int_equal(fixture->frames, 1000000 / gap_ns + 1 + stall_ns / gap_ns);
+    assert_int_equal(fixture->windows, fixture->frames);
+    assert_int_equal(fixture->end.flags, TRIGGER_END_PINNED);
+    assert_true(fixture->end.from_ns == fixture->pin.from_ns && fixture->end.to_ns == fixture->pin.to_ns);
+    assert_int_equal(fixture->loss.cause, 0);
+}
+
 /* An interval that ends before it begins, and a message that is no batch. */
 static void test_requests_that_make_no_sense(void **state)
 {
@@ -452,6 +546,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranked_by_retransmission, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_tiers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_from_a_pin, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_asked_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stall_is_told_and_comes_back_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_requests_that_make_no_sense, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_publisher", tests, NULL, NULL);

@@ -83,28 +83,103 @@ static void pass_many(struct fixture *fixture, uint8_t source, uint32_t frames)
         pass(fixture, source);
 }
 
-static size_t windows_between(struct fixture *fixture, uint64_t from_ns, uint64_t to_ns)
+static size_t windows_between(struct fixture *fixture, uint64_t from_ns, uint64_t to_ns, uint32_t flow)
 {
     struct record_window records[64];
     struct window_walk walk;
     size_t count = 0;
     bool done = false;
 
-    window_walk_begin(fixture->meter.windows, &walk, from_ns, to_ns, 1);
+    window_walk_begin(fixture->meter.windows, &walk, from_ns, to_ns, flow);
     while (!done)
         count += window_walk_next(fixture->meter.windows, &walk, records, 64, 1000, &done);
     return count;
 }
 
+/* Five messages and a pause of 5 ms, again and again. */
+static void pass_pattern(struct fixture *fixture, uint64_t for_ns)
+{
+    for (uint64_t end_ns = fixture->now_ns + for_ns; fixture->now_ns < end_ns; fixture->now_ns += 5 * MS)
+        pass_many(fixture, 1, 5 * MESSAGE);
+}
+
 static void test_even_traffic_is_not_pinned(void **state)
 {
     struct fixture *fixture = *state;
+    struct record_pin pin;
 
     pass_many(fixture, 1, 3000 * MESSAGE);
-    fixture->now_ns += 5000 * (uint64_t)MS; /* silent between two messages */
+    fixture->now_ns += 5000 * (uint64_t)MS; /* silent between two messages, but no pattern is known yet */
     pass_many(fixture, 1, 100 * MESSAGE);
+    pass_pattern(fixture, 12000 * (uint64_t)MS);
     assert_int_equal(fixture->tallies.values[TALLY_STALLS], 0);
+    assert_int_equal(fixture->tallies.values[TALLY_STALLS_BETWEEN], 0);
     assert_int_equal(fixture->tallies.values[TALLY_PINS], 0);
+    assert_false(watch_take(fixture->watch, &pin));
+}
+
+/* A step's end every 4 s, of 700 ms: part of the pattern after 10 s, though each epoch is longer than a step. */
+static void test_a_pause_that_comes_once_a_step(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (unsigned step = 0; step < 8; step++) {
+        pass_pattern(fixture, 3300 * (uint64_t)MS);
+        fixture->now_ns += 700 * (uint64_t)MS;
+    }
+    assert_int_equal(fixture->tallies.values[TALLY_STALLS_BETWEEN], 0);
+    assert_int_equal(fixture->tallies.values[TALLY_PINS], 0);
+}
+
+static void take_only(struct fixture *fixture, struct record_pin *pin)
+{
+    struct record_pin more;
+
+    assert_true(watch_take(fixture->watch, pin));
+    assert_false(watch_take(fixture->watch, &more));
+    assert_int_equal(pin->header.source, 1);
+}
+
+/*
+ * Silent for 40 ms after a message, where 5 ms had been the longest, while another flow goes on. Found after four
+ * times the longest pause; and whole when the flow has gone on. Each window of both flows outlives the ring.
+ */
+static void test_a_stall_between_messages_is_pinned(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_pin pin;
+
+    pass_pattern(fixture, 11000 * (uint64_t)MS);
+    fixture->now_ns -= 5 * MS;
+    uint64_t stalled_ns = fixture->now_ns - FRAME_NS;
+    pass_many(fixture, 2, 4000);
+    assert_int_equal(fixture->tallies.values[TALLY_STALLS], 0);
+    assert_int_equal(fixture->tallies.values[TALLY_STALLS_BETWEEN], 1);
+    take_only(fixture, &pin);
+    assert_int_equal(pin.cause, PIN_STALLED_BETWEEN);
+    assert_true(pin.from_ns == stalled_ns - MS);
+    assert_int_equal(pin.usual_ns, 5 * MS + FRAME_NS);
+    assert_in_range(pin.found_ns, 20 * MS, 32 * MS);
+    assert_true(pin.to_ns == stalled_ns + pin.found_ns);
+    uint64_t resumed_ns = fixture->now_ns;
+    pass_many(fixture, 1, MESSAGE);
+    pass_many(fixture, 2, 6 * MESSAGE);
+    take_only(fixture, &pin);
+    assert_int_equal(pin.cause, PIN_STALLED_BETWEEN);
+    assert_true(pin.from_ns == stalled_ns - MS && pin.to_ns == resumed_ns + 15 * FRAME_NS);
+    assert_int_equal(pin.found_ns, resumed_ns - stalled_ns);
+    size_t before = windows_between(fixture, pin.from_ns, pin.to_ns, 0);
+    assert_in_range(before, 5 * MESSAGE + 4000 + MESSAGE - 1, 5 * MESSAGE + 4000 + MESSAGE); /* a frame a window */
+    for (unsigned i = 0; i < 700; i++) { /* as it did before, but without a moment in which nobody sends */
+        pass_many(fixture, 2, 32 * MESSAGE);
+        pass_many(fixture, 1, 5 * MESSAGE);
+    }
+    assert_int_equal(fixture->tallies.values[TALLY_PINS], 2);
+    assert_true(window_ring_held_from(fixture->meter.windows) * WINDOW > pin.to_ns);
+    assert_int_equal(windows_between(fixture, pin.from_ns, pin.to_ns, 0), before);
+    uint64_t from_ns = pin.from_ns, to_ns = pin.to_ns;
+    assert_true(window_ring_holds(fixture->meter.windows, &from_ns, &to_ns));
+    assert_true(from_ns == pin.from_ns && to_ns == pin.to_ns);
 }
 
 /* Silent in the middle of a message while another flow goes on: found within 20 ms, and kept when the ring has gone
@@ -112,17 +187,22 @@ static void test_even_traffic_is_not_pinned(void **state)
 static void test_a_stall_is_pinned(void **state)
 {
     struct fixture *fixture = *state;
+    struct record_pin pin;
 
     pass_many(fixture, 1, 20 * MESSAGE + 5);
     uint64_t stalled_ns = fixture->now_ns;
     pass_many(fixture, 2, 2000);
     assert_int_equal(fixture->tallies.values[TALLY_STALLS], 1);
     assert_int_equal(fixture->tallies.values[TALLY_PINS], 1);
-    size_t before = windows_between(fixture, stalled_ns - MS / 2, stalled_ns);
+    take_only(fixture, &pin);
+    assert_int_equal(pin.cause, PIN_STALLED_WITHIN);
+    assert_true(pin.from_ns == stalled_ns - FRAME_NS - MS && pin.usual_ns == FRAME_NS);
+    assert_in_range(pin.found_ns, 2 * MS, 13 * MS);
+    size_t before = windows_between(fixture, stalled_ns - MS / 2, stalled_ns, 1);
     assert_true(before >= 49);
     pass_many(fixture, 2, 400000);
     assert_true(window_ring_held_from(fixture->meter.windows) * WINDOW > stalled_ns);
-    assert_int_equal(windows_between(fixture, stalled_ns - MS / 2, stalled_ns), before);
+    assert_int_equal(windows_between(fixture, stalled_ns - MS / 2, stalled_ns, 1), before);
     assert_int_equal(fixture->tallies.values[TALLY_STALLS], 1);
 }
 
@@ -130,6 +210,7 @@ static void test_a_stall_is_pinned(void **state)
 static void test_a_slow_message_is_pinned(void **state)
 {
     struct fixture *fixture = *state;
+    struct record_pin pin;
 
     pass_many(fixture, 1, 20 * MESSAGE);
     uint64_t slow_ns = fixture->now_ns;
@@ -137,15 +218,21 @@ static void test_a_slow_message_is_pinned(void **state)
         pass(fixture, 1);
     pass_many(fixture, 1, MESSAGE);
     assert_int_equal(fixture->tallies.values[TALLY_PINS], 1);
+    take_only(fixture, &pin);
+    assert_int_equal(pin.cause, PIN_SLOWED);
+    assert_int_equal(pin.usual_ns, 15 * FRAME_NS);
+    assert_int_equal(pin.found_ns, 15 * 8 * FRAME_NS);
     pass_many(fixture, 2, 400000);
     assert_true(window_ring_held_from(fixture->meter.windows) * WINDOW > slow_ns + MS);
-    assert_int_equal(windows_between(fixture, slow_ns, slow_ns + 15 * 8 * FRAME_NS), MESSAGE - 1);
+    assert_int_equal(windows_between(fixture, slow_ns, slow_ns + 15 * 8 * FRAME_NS + 1, 1), MESSAGE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_even_traffic_is_not_pinned, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pause_that_comes_once_a_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_stall_between_messages_is_pinned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_stall_is_pinned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_slow_message_is_pinned, setup, teardown),
     };
