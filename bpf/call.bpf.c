@@ -4,6 +4,7 @@
  * became of those outside of groups, at their return. User space may take the return probes off (call_returns).
  */
 #include "bpf/argument.h"
+#include "bpf/communicator.h"
 #include "bpf/group.h"
 #include "bpf/ring.h"
 
@@ -42,9 +43,11 @@ static __always_inline void emit_call(const struct event_call *call, __u32 group
 }
 
 /* Notes that the thread is within a data call. Returns its group, 0 outside of groups, and what all its events say. */
-static __always_inline __u32 enter_call(registers_t *registers, struct nccl_thread *thread, __u8 *flags)
+static __always_inline __u32 enter_call(registers_t *registers, struct nccl_thread *thread, __u64 communicator,
+                                        __u8 *flags)
 {
     const __u32 process = ring_note_process(registers, PROCESS_COLLECTIVE);
+    communicator_meet(registers, thread, communicator);
     *flags = process >= PROCESS_CAPTURES ? EVENT_CALL_CAPTURED : 0;
     if (thread == NULL)
         return 0;
@@ -61,7 +64,7 @@ static __always_inline __u32 enter_call(registers_t *registers, struct nccl_thre
 static __always_inline int take_call(registers_t *registers, struct nccl_thread *thread, const struct event_call *call)
 {
     __u8 flags;
-    const __u32 group = enter_call(registers, thread, &flags);
+    const __u32 group = enter_call(registers, thread, call->communicator, &flags);
     emit_call(call, group, flags);
     return 0;
 }
@@ -168,7 +171,7 @@ int nccl_wait_signal(registers_t *registers)
         .reduction = EVENT_NO_REDUCTION,
     };
     __u8 flags;
-    const __u32 group = enter_call(registers, thread, &flags);
+    const __u32 group = enter_call(registers, thread, call.communicator, &flags);
     for (__u32 i = 0; i < EVENT_WAITS_MAX && i < count; i++) {
         struct wait_descriptor wait = {};
         ring_read(&wait, sizeof wait, descriptors + i * sizeof wait);

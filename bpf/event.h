@@ -31,6 +31,7 @@ enum event_kind {
     EVENT_QUEUE_PAIR_CREATE,
     EVENT_QUEUE_PAIR_MODIFY,
     EVENT_QUEUE_PAIR_DESTROY,
+    EVENT_COMMUNICATOR,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -74,27 +75,27 @@ struct event_fork {
 };
 
 enum event_creator {
-    CREATOR_INIT_RANK = 1,
-    CREATOR_INIT_RANK_CONFIG,
-    CREATOR_INIT_RANK_SCALABLE,
-    CREATOR_INIT_ALL,
-    CREATOR_SPLIT,
+#define CREATOR(name, number, text) CREATOR_##name = (number),
+#include "wire/creator.def"
+#undef CREATOR
 };
 
 /* Entry of a call that makes communicators. Its time and thread name it in the events that follow. */
 struct event_init {
     struct event_header header;
-    __u64 parent;      /* split: ncclComm_t */
-    __s32 ranks_count; /* init all: number of communicators; split: 0 */
+    __u64 parent;      /* split, shrink, grow: ncclComm_t, 0 = none */
+    __s32 ranks_count; /* init all: number of communicators; split: 0; shrink: number of the ranks that are left out */
     __s32 rank;        /* -1 = not given */
     __s32 color;
     __s32 key;
     __u8 creator;
     __u8 grouped;     /* within a group: the work is done by the outermost group end */
     __u8 nonblocking; /* its configuration says so */
-    __u8 reserved[5];
-    __u8 id[EVENT_ID_BYTES]; /* zeros where there is none */
+    __u8 has_id;
+    __u8 reserved[4];
+    __u8 id[EVENT_ID_BYTES]; /* zeros where there is none; shrink: the first ranks that are left out, 4 bytes each */
 };
+#define EVENT_EXCLUDED_MAX (EVENT_ID_BYTES / 4)
 
 /* The ncclComm_t that an init call has made. */
 struct event_pointer {
@@ -153,10 +154,29 @@ struct event_call_return {
     __u32 reserved;
 };
 
-/* Entry of ncclCommDestroy or ncclCommAbort. */
+enum event_farewell {
+    FAREWELL_DESTROY = 1,
+    FAREWELL_ABORT,
+    FAREWELL_FINALIZE, /* it still has to be destroyed, as with the next */
+    FAREWELL_REVOKE,
+};
+/* Entry of ncclCommDestroy and its like. */
 struct event_destroy {
     struct event_header header;
     __u64 communicator;
+    __u32 farewell; /* enum event_farewell */
+    __u32 reserved;
+};
+
+/* What the library itself notes of a communicator; once it is ready, or when it is first used. */
+struct event_communicator {
+    struct event_header header;
+    __u64 pointer;
+    __u64 hash; /* 0: this version of the library notes none */
+    __s32 rank;
+    __s32 ranks_count;
+    __s32 cuda_device;
+    __u32 reserved;
 };
 
 /* A queue pair was made. */
@@ -211,7 +231,8 @@ _Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
 _Static_assert(sizeof(struct event_group) == 40, "event_group");
 _Static_assert(sizeof(struct event_call) == 64, "event_call");
 _Static_assert(sizeof(struct event_call_return) == 32, "event_call_return");
-_Static_assert(sizeof(struct event_destroy) == 32, "event_destroy");
+_Static_assert(sizeof(struct event_destroy) == 40, "event_destroy");
 _Static_assert(sizeof(struct event_queue_pair_create) == 80, "event_queue_pair_create");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");
 _Static_assert(sizeof(struct event_queue_pair_destroy) == 40, "event_queue_pair_destroy");
+_Static_assert(sizeof(struct event_communicator) == 56, "event_communicator");

@@ -7,6 +7,8 @@
 
 #include "bpf/ring.h"
 
+#define AWAITED_MAX 16
+
 struct pending {
     __u64 address; /* where the library will store the ncclComm_t */
     __u64 entered_ns;
@@ -24,8 +26,13 @@ struct nccl_thread {
     __u32 in_call;       /* a data call outside of groups, whose return will be told */
     __u32 in_inner;      /* and within it one that does not count */
     struct pending call; /* the init call that runs outside of a group, or within one until it returns */
+    __u64 told;          /* the communicator that this thread used last, told by then */
+    __u64 told_since;    /* communicators_forgotten */
     __u64 bcast_communicator;
     __u64 bcast_buffer;
+    __u32 awaited_count;
+    __u32 reserved;
+    struct pending awaited[AWAITED_MAX]; /* made without blocking: the ncclComm_t is stored when the job is done */
     struct pending pending[EVENT_PENDING_MAX];
 };
 

@@ -5,6 +5,7 @@
  * make, in the order of their calls, which is the order in which the library makes them.
  */
 #include "bpf/argument.h"
+#include "bpf/communicator.h"
 #include "bpf/group.h"
 #include "bpf/ring.h"
 
@@ -12,6 +13,9 @@
 #define CONFIG_BLOCKING_OFFSET 16 /* ncclConfig_t: size, magic, version, blocking */
 
 struct nccl_thread_map nccl_threads SEC(".maps");
+struct communicator_layout_map communicator_layouts SEC(".maps");
+struct communicator_told_map communicators_told SEC(".maps");
+__u64 communicators_forgotten = 0;
 
 SEC("uprobe")
 int nccl_group_start(registers_t *registers)
@@ -54,27 +58,16 @@ int nccl_group_end(registers_t *registers)
     return 0;
 }
 
-static __always_inline void emit_pointer(__u64 entered_ns, __u64 address, __u32 index)
-{
-    struct event_pointer *event = ring_reserve(EVENT_POINTER, sizeof *event);
-    if (event == NULL)
-        return;
-    event->entered_ns = entered_ns;
-    event->index = index;
-    event->reserved = 0;
-    ring_read(&event->pointer, sizeof event->pointer, address);
-    ring_submit(event);
-}
-
 SEC("uretprobe")
 int nccl_group_return(registers_t *registers)
 {
     struct nccl_thread *thread = nccl_thread(0);
     if (thread == NULL || thread->ending == 0)
         return 0;
+    const __s32 result = (__s32)argument_result(registers);
     for (__u32 i = 0; i < EVENT_PENDING_MAX && i < thread->pending_count; i++)
-        emit_pointer(thread->pending[i].entered_ns, thread->pending[i].address, 0);
-    emit_group(EVENT_GROUP_RETURN, thread, (__s32)argument_result(registers));
+        communicator_made(registers, thread, &thread->pending[i], 0, result == RESULT_IN_PROGRESS);
+    emit_group(EVENT_GROUP_RETURN, thread, result);
     thread->ending = 0;
     thread->pending_count = 0;
     return 0;
@@ -86,6 +79,7 @@ struct init {
     __u64 id;      /* address of the first ncclUniqueId, 0 = none */
     __u64 config;
     __u64 parent;
+    __u64 excluded; /* shrink: address of the ranks that are left out */
     __s32 ranks_count;
     __s32 rank;
     __s32 color;
@@ -101,6 +95,14 @@ static __always_inline __u8 is_nonblocking(__u64 config)
     return blocking == 0;
 }
 
+/* What does not fit is not read: then the name is not known from the list. */
+static __always_inline void read_excluded(struct event_init *event, const struct init *init)
+{
+    const __u32 count = init->ranks_count < 0 ? 0 : init->ranks_count;
+    for (__u32 i = 0; i < EVENT_EXCLUDED_MAX && i < count; i++)
+        ring_read(event->id + 4 * i, 4, init->excluded + 4 * i);
+}
+
 static __always_inline void emit_init(const struct init *init, __u64 *entered_ns, bool grouped, __u8 nonblocking)
 {
     struct event_init *event = ring_reserve(EVENT_INIT, sizeof *event);
@@ -114,10 +116,13 @@ static __always_inline void emit_init(const struct init *init, __u64 *entered_ns
     event->creator = init->creator;
     event->grouped = grouped;
     event->nonblocking = nonblocking;
+    event->has_id = init->id != 0;
     __builtin_memset(event->reserved, 0, sizeof event->reserved);
     __builtin_memset(event->id, 0, sizeof event->id);
     if (init->id != 0)
         ring_read(event->id, sizeof event->id, init->id);
+    else if (init->creator == CREATOR_SHRINK)
+        read_excluded(event, init);
     *entered_ns = event->header.at_ns;
     ring_submit(event);
 }
@@ -152,8 +157,10 @@ int nccl_init_return(registers_t *registers)
     const __s32 result = (__s32)argument_result(registers);
     const __u64 entered_ns = thread->call.entered_ns;
     const __u32 count = thread->depth == 0 ? thread->call_count : 0;
-    for (__u32 i = 0; i < EVENT_PENDING_MAX && i < count; i++)
-        emit_pointer(entered_ns, thread->call.address + 8 * i, i);
+    for (__u32 i = 0; i < EVENT_PENDING_MAX && i < count; i++) {
+        const struct pending made = {.address = thread->call.address + 8 * i, .entered_ns = entered_ns};
+        communicator_made(registers, thread, &made, i, result == RESULT_IN_PROGRESS);
+    }
     thread->call.entered_ns = 0;
     if (thread->depth != 0 && result != 0 && result != RESULT_IN_PROGRESS && thread->pending_count != 0)
         thread->pending_count--;
@@ -245,13 +252,56 @@ int nccl_split(registers_t *registers)
 }
 
 SEC("uprobe")
-int nccl_destroy(registers_t *registers)
+int nccl_shrink(registers_t *registers)
+{
+    const struct init init = {
+        .parent = argument(registers, 0),
+        .excluded = argument(registers, 1),
+        .ranks_count = (__s32)argument(registers, 2),
+        .address = argument(registers, 3),
+        .config = argument(registers, 4),
+        .rank = -1,
+        .creator = CREATOR_SHRINK,
+    };
+    return init_enter(registers, &init);
+}
+
+SEC("uprobe")
+int nccl_grow(registers_t *registers)
+{
+    const struct init init = {
+        .parent = argument(registers, 0),
+        .ranks_count = (__s32)argument(registers, 1),
+        .id = argument(registers, 2),
+        .rank = (__s32)argument(registers, 3),
+        .address = argument(registers, 4),
+        .config = argument(registers, 5),
+        .creator = CREATOR_GROW,
+    };
+    return init_enter(registers, &init);
+}
+
+static __always_inline int say_farewell(registers_t *registers, __u32 farewell)
 {
     ring_note_process(registers, PROCESS_COLLECTIVE);
     struct event_destroy *event = ring_reserve(EVENT_DESTROY, sizeof *event);
     if (event == NULL)
         return 0;
     event->communicator = argument(registers, 0);
+    event->farewell = farewell;
+    event->reserved = 0;
+    communicator_forget(event->communicator);
     ring_submit(event);
     return 0;
 }
+
+#define FAREWELL(program, kind)                                                                                        \
+    SEC("uprobe")                                                                                                      \
+    int program(registers_t *registers)                                                                                \
+    {                                                                                                                  \
+        return say_farewell(registers, FAREWELL_##kind);                                                               \
+    }
+FAREWELL(nccl_destroy, DESTROY)
+FAREWELL(nccl_abort, ABORT)
+FAREWELL(nccl_finalize, FINALIZE)
+FAREWELL(nccl_revoke, REVOKE)

@@ -30,7 +30,7 @@ static_assert(sizeof(struct record_coarse_window) == 48, "coarse window");
 static_assert(sizeof(struct record_pin) == 48, "pin");
 static_assert(sizeof(struct record_message_run) == 8, "message run");
 static_assert(sizeof(struct record_process) == 144, "process");
-static_assert(sizeof(struct record_communicator) == 88, "communicator");
+static_assert(sizeof(struct record_communicator) == 112, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 176, "queue pair");
 static_assert(sizeof(struct record_call) == 64, "call");
 static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");

@@ -431,8 +431,28 @@ struct record_process {
 };
 
 enum communicator_flag {
-    COMMUNICATOR_LATE = 1, /* its creation was not seen */
+    COMMUNICATOR_LATE = 1,      /* its creation was not seen */
+    COMMUNICATOR_FINALIZED = 2, /* ncclCommFinalize was called */
+    COMMUNICATOR_REVOKED = 4,   /* ncclCommRevoke was called */
 };
+enum communicator_creator {
+#define CREATOR(name, number, text) COMMUNICATOR_BY_##name = (number),
+#include "wire/creator.def"
+#undef CREATOR
+};
+enum communicator_ending {
+#define ENDING(name, number, text, help) COMMUNICATOR_##name = (number),
+#include "wire/ending.def"
+#undef ENDING
+};
+enum identity_kind { /* what an identity was made of; the same communicator may have several, see doc/records.md */
+                     IDENTITY_UNKNOWN = 0,
+                     IDENTITY_OF_ID = 1,     /* the bytes of its ncclUniqueId */
+                     IDENTITY_OF_PARENT = 2, /* its parent's identity, which of its children it is, and which part */
+                     IDENTITY_OF_CALL = 3,   /* ncclCommInitAll: all ranks are of one call */
+                     IDENTITY_OF_HASH = 4, /* the library's own hash and the number of ranks: weaker than all others */
+};
+#define COLOR_NONE (-1) /* ncclCommSplit: takes no part */
 struct record_communicator {
     struct record_header header;
     uint32_t communicator;
@@ -448,6 +468,13 @@ struct record_communicator {
     uint64_t created_ns; /* entry of the creating call */
     uint64_t ready_ns;   /* its return; 0 = not yet */
     uint64_t destroyed_ns;
+    uint64_t hash;       /* the library's own (commHash): the same on every rank; 0 = not known */
+    int32_t cuda_device; /* as its process counts; -1 = not known */
+    uint32_t child;      /* which child of its parent it is, from 0 */
+    uint8_t creator;     /* enum communicator_creator */
+    uint8_t ending;      /* enum communicator_ending */
+    uint8_t identity_kind;
+    uint8_t reserved[5];
 };
 
 enum queue_pair_state {

@@ -13,7 +13,8 @@
 
 #include "wire/seal.h"
 
-#define PEERS_MAX (1 << 20)
+#define PEERS_MAX      (1 << 20)
+#define PART_BYTES_MAX 160
 
 struct pointer_key {
     uint64_t process;
@@ -77,6 +78,7 @@ int communicator_add(struct communicator_table *table, uint32_t process, const s
     index->communicator.record.communicator = index->number;
     index->communicator.record.process = process;
     index->communicator.record.rank = -1;
+    index->communicator.record.cuda_device = -1;
     HASH_ADD(by_number, table->numbers, number, sizeof index->number, index);
     if (call != NULL) {
         index->call = *call;
@@ -169,19 +171,33 @@ size_t communicator_count(const struct communicator_table *table)
     return HASH_CNT(by_number, table->numbers);
 }
 
-void communicator_identify(struct communicator *communicator, const void *id, size_t id_bytes)
+void communicator_identify(struct communicator *communicator, enum identity_kind kind, const void *id, size_t id_bytes)
 {
+    communicator->record.identity_kind = (uint8_t)kind;
     seal_digest(id, id_bytes, communicator->record.identity);
 }
 
-void communicator_identify_child(struct communicator *communicator, const struct communicator *parent, uint32_t child,
-                                 int32_t color)
+void communicator_identify_child(struct communicator *communicator, const struct communicator *parent, const void *part,
+                                 size_t part_bytes)
 {
-    uint8_t text[IDENTITY_BYTES + 8];
+    uint8_t text[IDENTITY_BYTES + 4 + PART_BYTES_MAX];
+    const uint8_t kind = parent->record.identity_kind;
+    if (parent->calls_missed || kind == IDENTITY_UNKNOWN || kind == IDENTITY_OF_HASH || part_bytes > PART_BYTES_MAX)
+        return;
     memcpy(text, parent->record.identity, IDENTITY_BYTES);
-    memcpy(text + IDENTITY_BYTES, &child, sizeof child);
-    memcpy(text + IDENTITY_BYTES + 4, &color, sizeof color);
-    seal_digest(text, sizeof text, communicator->record.identity);
+    memcpy(text + IDENTITY_BYTES, &communicator->record.child, 4);
+    memcpy(text + IDENTITY_BYTES + 4, part, part_bytes);
+    communicator_identify(communicator, IDENTITY_OF_PARENT, text, IDENTITY_BYTES + 4 + part_bytes);
+}
+
+void communicator_identify_by_hash(struct communicator *communicator)
+{
+    const struct {
+        char what[8];
+        uint64_t hash;
+        uint64_t ranks_count;
+    } name = {"commHash", communicator->record.hash, (uint64_t)communicator->record.ranks_count};
+    communicator_identify(communicator, IDENTITY_OF_HASH, &name, sizeof name);
 }
 
 static int reserve_peer(struct communicator *communicator, int32_t peer)

@@ -26,7 +26,8 @@ struct communicator {
     struct record_communicator record; /* as it is published */
     uint64_t collectives;              /* calls so far */
     uint64_t captured;                 /* calls captured so far */
-    uint32_t children;                 /* splits so far */
+    uint32_t children;                 /* made of it so far */
+    bool is_awaited;                   /* the library makes it after its call has returned */
     bool calls_missed;                 /* calls before the first one that was seen, or between, may be missing */
     struct communicator_pair *pairs;   /* by peer; owned */
     size_t pairs_count;
@@ -65,10 +66,18 @@ typedef void communicator_visit(void *context, struct communicator *communicator
 void communicator_each(struct communicator_table *table, communicator_visit *visit, void *context);
 size_t communicator_count(const struct communicator_table *table);
 
-/* The same on every rank: of an id's bytes, or of (parent, number of the child, colour). */
-void communicator_identify(struct communicator *communicator, const void *id, size_t id_bytes);
-void communicator_identify_child(struct communicator *communicator, const struct communicator *parent, uint32_t child,
-                                 int32_t color);
+/* An identity, the same on every rank: of an id's bytes, or of what names the call. */
+void communicator_identify(struct communicator *communicator, enum identity_kind kind, const void *id, size_t id_bytes);
+
+/*
+ * A child's: of its parent's identity, which child it is (record.child), and its part: what tells it from the others
+ * of the same call. None where the parent's children may not all have been seen, or not from the first.
+ */
+void communicator_identify_child(struct communicator *communicator, const struct communicator *parent, const void *part,
+                                 size_t part_bytes);
+
+/* One that no other way names: of the library's own hash and the number of ranks. */
+void communicator_identify_by_hash(struct communicator *communicator);
 
 /*
  * Numbers the call as record_call counts them, by its operation, peer, count and these flags, and names the

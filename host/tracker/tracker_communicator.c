@@ -5,6 +5,8 @@
  */
 #include "host/tracker/tracker_private.h"
 
+#include <string.h>
+
 #include "host/tracker/communicator.h"
 #include "host/tracker/lineage.h"
 
@@ -19,6 +21,40 @@ static void publish_communicator(struct tracker *tracker, const struct communica
 
 /* ---- making ---- */
 
+/* What tells a child from the others that the same call makes of its parent. */
+static void identify_child(struct communicator *communicator, const struct communicator *parent,
+                           const struct event_init *event)
+{
+    const uint32_t excluded = event->ranks_count > 0 ? (uint32_t)event->ranks_count : 0;
+    switch (event->creator) {
+    case CREATOR_SPLIT:
+        communicator_identify_child(communicator, parent, &event->color, sizeof event->color);
+        break;
+    case CREATOR_SHRINK:
+        if (excluded <= EVENT_EXCLUDED_MAX)
+            communicator_identify_child(communicator, parent, event->id, sizeof event->id);
+        break;
+    default:
+        communicator_identify_child(communicator, parent, "grow", 8);
+    }
+}
+
+/* Ranks of a shrunk communicator keep their order. */
+static void rank_shrunk(struct communicator *communicator, const struct communicator *parent,
+                        const struct event_init *event)
+{
+    int32_t excluded[EVENT_EXCLUDED_MAX];
+    const int32_t count = event->ranks_count;
+    if (count < 0 || count > EVENT_EXCLUDED_MAX || parent->record.rank < 0 || parent->record.ranks_count <= count)
+        return;
+    memcpy(excluded, event->id, sizeof excluded);
+    int32_t rank = parent->record.rank;
+    for (int32_t i = 0; i < count; i++)
+        rank -= excluded[i] < parent->record.rank;
+    communicator->record.rank = rank;
+    communicator->record.ranks_count = parent->record.ranks_count - count;
+}
+
 static void describe_child(struct tracker *tracker, struct communicator *communicator, const struct event_init *event)
 {
     struct communicator *parent =
@@ -28,7 +64,10 @@ static void describe_child(struct tracker *tracker, struct communicator *communi
     if (parent == NULL)
         return;
     communicator->record.parent = parent->record.communicator;
-    communicator_identify_child(communicator, parent, parent->children++, event->color);
+    communicator->record.child = parent->children++;
+    identify_child(communicator, parent, event);
+    if (event->creator == CREATOR_SHRINK)
+        rank_shrunk(communicator, parent, event);
 }
 
 /* All ranks of ncclCommInitAll are in this process: what names it is the call. */
@@ -36,8 +75,16 @@ static void describe_all(struct communicator *communicator, const struct event_i
                          uint64_t unique)
 {
     const uint64_t name[3] = {unique, event->header.at_ns, (uint64_t)event->header.tgid << 32 | event->header.tid};
-    communicator_identify(communicator, name, sizeof name);
+    communicator_identify(communicator, IDENTITY_OF_CALL, name, sizeof name);
     communicator->record.rank = (int32_t)index;
+    communicator->record.ranks_count = event->ranks_count;
+}
+
+static void describe_named(struct communicator *communicator, const struct event_init *event)
+{
+    if (event->has_id)
+        communicator_identify(communicator, IDENTITY_OF_ID, event->id, sizeof event->id);
+    communicator->record.rank = event->rank;
     communicator->record.ranks_count = event->ranks_count;
 }
 
@@ -45,17 +92,23 @@ static void describe(struct tracker *tracker, struct communicator *communicator,
                      uint32_t index)
 {
     communicator->record.created_ns = event->header.at_ns;
-    if (event->creator == CREATOR_SPLIT) {
-        describe_child(tracker, communicator, event);
-        return;
-    }
-    if (event->creator == CREATOR_INIT_ALL) {
+    communicator->record.creator = event->creator;
+    switch (event->creator) {
+    case CREATOR_INIT_ALL:
         describe_all(communicator, event, index, tracker->unique);
-        return;
+        break;
+    case CREATOR_SPLIT:
+    case CREATOR_SHRINK:
+        describe_child(tracker, communicator, event);
+        break;
+    case CREATOR_GROW: /* ranks that join have the id and no parent, the others a parent and mostly no id */
+        if (event->parent != 0)
+            describe_child(tracker, communicator, event);
+        describe_named(communicator, event);
+        break;
+    default:
+        describe_named(communicator, event);
     }
-    communicator_identify(communicator, event->id, sizeof event->id);
-    communicator->record.rank = event->rank;
-    communicator->record.ranks_count = event->ranks_count;
 }
 
 static void add_communicator(struct tracker *tracker, const struct job_process *process, const struct event_init *event,
@@ -89,9 +142,11 @@ void tracker_on_init(struct tracker *tracker, const void *bytes)
 }
 
 /* It is the communicator's end, or it never came to be. */
-static void drop_communicator(struct tracker *tracker, struct communicator *communicator, uint64_t at_ns)
+static void drop_communicator(struct tracker *tracker, struct communicator *communicator, uint64_t at_ns,
+                              enum communicator_ending ending)
 {
     communicator->record.destroyed_ns = at_ns;
+    communicator->record.ending = (uint8_t)ending;
     publish_communicator(tracker, communicator);
     communicator_remove(tracker->communicators, communicator);
 }
@@ -105,7 +160,31 @@ void tracker_on_pointer(struct tracker *tracker, const void *bytes)
         return;
     struct communicator *older = communicator_bind(tracker->communicators, communicator, event->pointer);
     if (older != NULL)
-        drop_communicator(tracker, older, communicator->record.created_ns);
+        drop_communicator(tracker, older, communicator->record.created_ns, COMMUNICATOR_REPLACED);
+    if (!communicator->is_awaited)
+        return;
+    communicator->is_awaited = false;
+    communicator->record.ready_ns = event->header.at_ns;
+    publish_communicator(tracker, communicator);
+}
+
+/* The call that makes it has returned. */
+static void finish_communicator(struct tracker *tracker, struct communicator *communicator, int32_t result,
+                                uint64_t at_ns)
+{
+    const struct record_communicator *record = &communicator->record;
+    if (result != 0 && result != RESULT_IN_PROGRESS) {
+        drop_communicator(tracker, communicator, at_ns, COMMUNICATOR_REFUSED);
+    } else if (record->pointer != 0) {
+        communicator->record.ready_ns = at_ns;
+        publish_communicator(tracker, communicator);
+    } else if (record->creator == COMMUNICATOR_BY_SPLIT && record->color == COLOR_NONE) {
+        drop_communicator(tracker, communicator, at_ns, COMMUNICATOR_NO_PART);
+    } else if (result == RESULT_IN_PROGRESS) {
+        communicator->is_awaited = true;
+    } else {
+        drop_communicator(tracker, communicator, at_ns, COMMUNICATOR_REFUSED);
+    }
 }
 
 /* The calls of the thread's window have returned: its communicators are ready, or were not made. */
@@ -115,14 +194,8 @@ static void finish_window(struct tracker *tracker, const struct event_header *he
     const size_t numbers_count = lineage_expected(tracker->lineage, header->tid, &numbers);
     for (size_t i = 0; i < numbers_count; i++) {
         struct communicator *communicator = communicator_by_number(tracker->communicators, numbers[i]);
-        if (communicator == NULL)
-            continue;
-        if (communicator->record.pointer == 0 || (result != 0 && result != RESULT_IN_PROGRESS)) {
-            drop_communicator(tracker, communicator, header->at_ns);
-            continue;
-        }
-        communicator->record.ready_ns = header->at_ns;
-        publish_communicator(tracker, communicator);
+        if (communicator != NULL)
+            finish_communicator(tracker, communicator, result, header->at_ns);
     }
     lineage_close(tracker->lineage, header->tid);
 }
@@ -141,7 +214,7 @@ void tracker_on_init_return(struct tracker *tracker, const void *bytes)
     if (communicator == NULL)
         return;
     lineage_unexpect(tracker->lineage, event->header.tid);
-    drop_communicator(tracker, communicator, event->header.at_ns);
+    drop_communicator(tracker, communicator, event->header.at_ns, COMMUNICATOR_REFUSED);
 }
 
 void tracker_on_group_return(struct tracker *tracker, const void *bytes)
@@ -157,6 +230,21 @@ void tracker_communicators_begin(struct tracker *tracker, const struct event_gro
         lineage_open(tracker->lineage, event->header.tid, event->nonblocking);
 }
 
+static void say_farewell(struct tracker *tracker, struct communicator *communicator, const struct event_destroy *event)
+{
+    switch (event->farewell) {
+    case FAREWELL_FINALIZE:
+    case FAREWELL_REVOKE:
+        communicator->record.flags |=
+            event->farewell == FAREWELL_REVOKE ? COMMUNICATOR_REVOKED : COMMUNICATOR_FINALIZED;
+        publish_communicator(tracker, communicator);
+        break;
+    default:
+        drop_communicator(tracker, communicator, event->header.at_ns,
+                          event->farewell == FAREWELL_ABORT ? COMMUNICATOR_ABORTED : COMMUNICATOR_DESTROYED);
+    }
+}
+
 void tracker_on_destroy(struct tracker *tracker, const void *bytes)
 {
     const struct event_destroy *event = bytes;
@@ -165,7 +253,7 @@ void tracker_on_destroy(struct tracker *tracker, const void *bytes)
         process == NULL ? NULL
                         : communicator_by_pointer(tracker->communicators, process->record.process, event->communicator);
     if (communicator != NULL)
-        drop_communicator(tracker, communicator, event->header.at_ns);
+        say_farewell(tracker, communicator, event);
 }
 
 /* ---- first seen in a call ---- */
@@ -194,6 +282,53 @@ struct communicator *tracker_communicator(struct tracker *tracker, struct job_pr
     struct communicator *communicator =
         communicator_by_pointer(tracker->communicators, process->record.process, pointer);
     return communicator != NULL ? communicator : add_late(tracker, process, pointer);
+}
+
+/* ---- what the library itself notes ---- */
+
+static bool contradicts(const struct record_communicator *record, const struct event_communicator *event)
+{
+    return (record->rank >= 0 && record->rank != event->rank) ||
+           (record->ranks_count != 0 && record->ranks_count != event->ranks_count);
+}
+
+static void take_note(struct communicator *communicator, const struct event_communicator *event)
+{
+    struct record_communicator *record = &communicator->record;
+    record->hash = event->hash;
+    record->rank = event->rank;
+    record->ranks_count = event->ranks_count;
+    record->cuda_device = event->cuda_device;
+    if (record->identity_kind == IDENTITY_UNKNOWN && record->hash != 0)
+        communicator_identify_by_hash(communicator);
+}
+
+/* The communicator that the note is of: another hash in the same place is another one, and the older's end was lost. */
+static struct communicator *noted_communicator(struct tracker *tracker, struct job_process *process,
+                                               const struct event_communicator *event)
+{
+    struct communicator *communicator =
+        communicator_by_pointer(tracker->communicators, process->record.process, event->pointer);
+    if (communicator != NULL && communicator->record.hash != 0 && communicator->record.hash != event->hash) {
+        drop_communicator(tracker, communicator, event->header.at_ns, COMMUNICATOR_REPLACED);
+        communicator = NULL;
+    }
+    return communicator != NULL ? communicator : add_late(tracker, process, event->pointer);
+}
+
+void tracker_on_communicator(struct tracker *tracker, const void *bytes)
+{
+    const struct event_communicator *event = bytes;
+    struct job_process *process = tracker_process(tracker, &event->header);
+    struct communicator *communicator = process == NULL ? NULL : noted_communicator(tracker, process, event);
+    if (communicator == NULL || communicator->record.hash != 0)
+        return;
+    if (contradicts(&communicator->record, event)) {
+        tracker_count(tracker, COUNT_NOTES_CONTRADICTED);
+        return;
+    }
+    take_note(communicator, event);
+    publish_communicator(tracker, communicator);
 }
 
 /* ---- threads ---- */
@@ -247,11 +382,8 @@ struct ending {
 static void end_communicator(void *context, struct communicator *communicator)
 {
     const struct ending *ending = context;
-    if (communicator->record.process != ending->process)
-        return;
-    communicator->record.destroyed_ns = ending->at_ns;
-    publish_communicator(ending->tracker, communicator);
-    communicator_remove(ending->tracker->communicators, communicator);
+    if (communicator->record.process == ending->process)
+        drop_communicator(ending->tracker, communicator, ending->at_ns, COMMUNICATOR_PROCESS);
 }
 
 static void end_process(struct tracker *tracker, struct job_process *process, uint64_t at_ns)
