@@ -167,10 +167,27 @@ static void raise_counter(struct host *host, enum host_counter counter, uint64_t
         counter_add(host->counters, counter, value - present);
 }
 
+static void find_layout(struct host *host, const struct library *library, int descriptor)
+{
+    struct layout layout;
+    const int error = layout_find(descriptor, &layout);
+    if (error != 0) {
+        log_warning("%s: where it keeps a communicator's rank is not found in its code: communicators that are there "
+                    "before it is probed get no rank and no name",
+                    library->path);
+        return;
+    }
+    probe_set_layout(host->probe, library->number, &layout);
+    log_debug("%s: version %u, rank at %u of a communicator, hash %s", library->path, layout.version, layout.rank_bytes,
+              layout.has_hash ? "before it" : "unknown: this version has none");
+}
+
 static size_t attach(void *context, const struct library *library, int descriptor, const struct library_places *places,
                      uint64_t mapped_ns)
 {
     struct host *host = context;
+    if (places->kinds[LIBRARY_COLLECTIVE])
+        find_layout(host, library, descriptor);
     const size_t attached = probe_attach(host->probe, library->number, descriptor, places);
     counter_add(host->counters, COUNT_PROBES_FAILED, places->count - attached);
     char kinds[128];

@@ -295,6 +295,15 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
     tell_returns(probe);
 }
 
+void probe_set_layout(struct probe *probe, uint64_t library, const struct layout *layout)
+{
+    const uint32_t number = (uint32_t)library;
+    const uint32_t value[2] = {layout->rank_bytes, layout->has_hash}; /* struct communicator_layout */
+    const int descriptor = bpf_map__fd(probe->kernel->maps.communicator_layouts);
+    if (bpf_map_update_elem(descriptor, &number, value, BPF_ANY) != 0)
+        log_warning("the layout of communicators of library %u is not used: %s", number, strerror(errno));
+}
+
 /* The mapping is held while it is looked up; the kernel may be unable to look just then (-EBUSY). */
 static int read_mapped_file(struct probe *probe, const void *page, struct file_key *file)
 {

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/layout/layout.h"
 #include "host/library.h"
 #include "host/process.h"
 
@@ -41,6 +42,10 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
 /* Sets, or takes away, the probes of a duty in all libraries; DUTY_ALWAYS stays. At first all but DUTY_DETAIL are on.
  */
 void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
+
+/* Where a library keeps what the probes read of communicators; before its probes are set. Without it nothing is read.
+ */
+void probe_set_layout(struct probe *probe, uint64_t library, const struct layout *layout);
 
 /*
  * The file that really holds the code of an open file, which is where a probe sits: below an overlay file system it is

@@ -25,6 +25,7 @@ static void publish_communicator(struct tracker *tracker, const struct communica
 static void identify_child(struct communicator *communicator, const struct communicator *parent,
                            const struct event_init *event)
 {
+    static const char grow[8] = "grow";
     const uint32_t excluded = event->ranks_count > 0 ? (uint32_t)event->ranks_count : 0;
     switch (event->creator) {
     case CREATOR_SPLIT:
@@ -35,7 +36,7 @@ static void identify_child(struct communicator *communicator, const struct commu
             communicator_identify_child(communicator, parent, event->id, sizeof event->id);
         break;
     default:
-        communicator_identify_child(communicator, parent, "grow", 8);
+        communicator_identify_child(communicator, parent, grow, sizeof grow);
     }
 }
 

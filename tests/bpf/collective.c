@@ -6,6 +6,7 @@
  * to RTS. It moves no data. STANDIN_OLD=1: as NCCL 2.13 (the ncclComm_t is stored at the end, jobs always have a
  * thread); else as 2.28.3 and later (stored at once, a single job runs in the caller).
  */
+#include "tests/bpf/seat.h"
 #include "tests/bpf/standin.h"
 
 #include <dlfcn.h>
@@ -19,6 +20,7 @@
 #define EXPORT      __attribute__((visibility("default"), noinline))
 #define JOBS_MAX    64
 #define IN_PROGRESS 7
+#define VERSION     23004
 
 struct standin_communicator {
     pthread_mutex_t mutex;
@@ -31,12 +33,25 @@ struct standin_communicator {
     int made;
     struct ibv_qp *queue_pairs[STANDIN_QUEUE_PAIRS_MAX];
     uint32_t qpns[STANDIN_QUEUE_PAIRS_MAX];
+    int children;
+    char much_else[1 << 20];
+    uint64_t hash; /* from here on as in NCCL: side by side */
+    int rank;
+    int ranks;
+    int device;
+};
+
+/* What a child's job has to find out with the other ranks. */
+struct birth {
+    struct seat seat;
+    int expected; /* 0 = nothing: the rank is known, or none is noted */
 };
 
 struct job {
     comm_t comm;
     comm_t *place;
     int delay_us;
+    struct birth birth;
 };
 
 static __thread int depth;
@@ -51,6 +66,12 @@ static int (*destroy_qp)(struct ibv_qp *);
 static bool is_old(void)
 {
     return getenv("STANDIN_OLD") != NULL;
+}
+
+/* All ranks are threads of this process, so that those of a child can meet. */
+static bool meets(void)
+{
+    return getenv("STANDIN_MEET") != NULL;
 }
 
 __attribute__((constructor)) static void start(void)
@@ -134,10 +155,34 @@ EXPORT void standin_wait(comm_t comm)
     pthread_mutex_unlock(&comm->mutex);
 }
 
+static uint64_t hash_of(const void *bytes, size_t length)
+{
+    uint64_t hash = 5381;
+    for (size_t i = 0; i < length; i++)
+        hash = hash * 33 ^ ((const unsigned char *)bytes)[i];
+    return hash;
+}
+
+static void be_born(const struct job *job)
+{
+    int ranks, rank;
+    if (job->birth.expected == 0)
+        return;
+    const struct seat *seat = &job->birth.seat;
+    seat_take(seat, job->birth.expected, &ranks, &rank);
+    if (job->comm == NULL)
+        return;
+    const uint64_t name[3] = {seat->parent, (uint64_t)seat->child, (uint64_t)seat->color};
+    job->comm->hash = hash_of(name, sizeof name);
+    job->comm->ranks = ranks;
+    job->comm->rank = rank;
+}
+
 static void *run_job(void *argument)
 {
     const struct job *job = argument;
     usleep((useconds_t)job->delay_us);
+    be_born(job);
     if (job->comm == NULL) /* a split in which this rank takes no part: its job runs all the same */
         return NULL;
     pthread_create(&job->comm->service, NULL, service, job->comm);
@@ -150,21 +195,26 @@ static void *run_job(void *argument)
     return NULL;
 }
 
-static comm_t new_communicator(void)
+static comm_t new_communicator(const struct unique_id *id, int ranks, int rank)
 {
     comm_t comm = calloc(1, sizeof *comm);
+    comm->hash = id == NULL ? 0 : hash_of(id, sizeof *id);
+    comm->ranks = ranks;
+    comm->rank = rank;
+    comm->device = 3;
     pthread_mutex_init(&comm->mutex, NULL);
     pthread_cond_init(&comm->changed, NULL);
     return comm;
 }
 
-static void add_job(comm_t *place, comm_t comm, const struct configuration *config, bool store_late)
+static struct job *add_job(comm_t *place, comm_t comm, const struct configuration *config, bool store_late)
 {
     if (!store_late && !is_old())
         *place = comm;
     if (config != NULL && config->blocking == 0)
         nonblocking = true;
-    jobs[jobs_count++] = (struct job){.comm = comm, .place = place};
+    jobs[jobs_count] = (struct job){.comm = comm, .place = place};
+    return &jobs[jobs_count++];
 }
 
 /* The later a job was asked for, the earlier it gets to its queue pairs: only lineage tells whose they are. */
@@ -235,10 +285,9 @@ EXPORT int ncclGroupEnd(void)
 
 EXPORT int ncclCommInitRank(comm_t *comm, int ranks, struct unique_id id, int rank)
 {
-    (void)id;
     if (rank >= ranks)
         return 4; /* ncclInvalidArgument */
-    add_job(comm, new_communicator(), NULL, false);
+    add_job(comm, new_communicator(&id, ranks, rank), NULL, false);
     if (depth != 0)
         return 0;
     struct job job = jobs[--jobs_count];
@@ -248,36 +297,60 @@ EXPORT int ncclCommInitRank(comm_t *comm, int ranks, struct unique_id id, int ra
 
 EXPORT int ncclCommInitRankConfig(comm_t *comm, int ranks, struct unique_id id, int rank, struct configuration *config)
 {
-    (void)ranks, (void)id, (void)rank;
     depth++;
-    add_job(comm, new_communicator(), config, false);
+    add_job(comm, new_communicator(&id, ranks, rank), config, false);
     return leave();
 }
 
 EXPORT int ncclCommInitRankScalable(comm_t *comm, int ranks, int rank, int ids_count, struct unique_id *ids,
                                     struct configuration *config)
 {
-    (void)ranks, (void)rank, (void)ids_count, (void)ids;
+    (void)ids_count;
     depth++;
-    add_job(comm, new_communicator(), config, false);
+    add_job(comm, new_communicator(&ids[0], ranks, rank), config, false);
     return leave();
 }
 
 EXPORT int ncclCommInitAll(comm_t *comms, int count, const int *devices)
 {
     (void)devices;
+    const struct unique_id id = {"of a call"};
     depth++;
     for (int i = 0; i < count; i++)
-        add_job(&comms[i], new_communicator(), NULL, false);
+        add_job(&comms[i], new_communicator(&id, count, i), NULL, false);
     return leave();
 }
 
 EXPORT int ncclCommSplit(comm_t comm, int color, int key, comm_t *child, struct configuration *config)
 {
-    (void)comm, (void)key;
     *child = NULL;
     depth++;
-    add_job(child, color < 0 ? NULL : new_communicator(), config, true);
+    struct job *job = add_job(child, color < 0 ? NULL : new_communicator(NULL, 0, 0), config, true);
+    job->birth = (struct birth){{comm->hash, comm->children++, color, key, comm->rank}, meets() ? comm->ranks : 0};
+    return leave();
+}
+
+EXPORT int ncclCommShrink(comm_t comm, int *excluded, int excluded_count, comm_t *child, struct configuration *config,
+                          int flags)
+{
+    (void)excluded, (void)flags;
+    *child = NULL;
+    depth++;
+    struct job *job = add_job(child, new_communicator(NULL, 0, 0), config, true);
+    job->birth = (struct birth){{comm->hash, comm->children++, 0, 0, comm->rank}, comm->ranks - excluded_count};
+    return leave();
+}
+
+/* Ranks that were there keep theirs and need no id; NCCL's hash is of the parent and the number of ranks. */
+EXPORT int ncclCommGrow(comm_t comm, int ranks, const struct unique_id *id, int rank, comm_t *grown,
+                        struct configuration *config)
+{
+    depth++;
+    comm_t fresh = new_communicator(id, ranks, comm == NULL ? rank : comm->rank);
+    fresh->hash = 0x9000000 + (uint64_t)ranks;
+    if (comm != NULL)
+        comm->children++;
+    add_job(grown, fresh, config, false);
     return leave();
 }
 
@@ -305,6 +378,58 @@ static int run_call(size_t count)
         usleep((useconds_t)atol(time_us));
     return count == STANDIN_REFUSED ? 4 : 0; /* ncclInvalidArgument */
 }
+
+EXPORT int ncclCommFinalize(comm_t comm)
+{
+    return comm->hash == 1; /* never */
+}
+
+EXPORT int ncclCommRevoke(comm_t comm, int flags)
+{
+    return comm->hash == 1 && flags != 0;
+}
+
+EXPORT int ncclCommUserRank(const comm_t comm, int *rank)
+{
+    if (comm == NULL)
+        return 4;
+    *rank = comm->rank;
+    return 0;
+}
+
+EXPORT int ncclCommCount(const comm_t comm, int *count)
+{
+    if (comm == NULL)
+        return 4;
+    *count = comm->ranks;
+    return 0;
+}
+
+EXPORT int ncclCommCuDevice(const comm_t comm, int *device)
+{
+    if (comm == NULL)
+        return 4;
+    *device = comm->device;
+    return 0;
+}
+
+EXPORT int ncclGetVersion(int *version)
+{
+    *version = VERSION;
+    return 0;
+}
+
+EXPORT uint64_t standin_hash(comm_t comm)
+{
+    return comm->hash;
+}
+
+#define DATA_CALL(...)                                                                                                 \
+    (__VA_ARGS__)                                                                                                      \
+    {                                                                                                                  \
+        __asm__ volatile("");                                                                                          \
+        return 0;                                                                                                      \
+    }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 EXPORT int ncclAllReduce(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream)

@@ -100,6 +100,7 @@ class Tree:
         self._copy(f"{build}/tests/bpf/libsomething-odd.so", self.library)
         self._copy(f"{build}/tests/bpf/libodd-verbs.so", self.verbs)
         self._copy(f"{build}/tests/bpf/bpf_test_program", "/program")
+        self._copy(f"{build}/tests/bpf/bpf_test_family", "/family")
         for needed in self._needed(f"{build}/tests/bpf/bpf_test_program"):
             self._copy(needed, needed)
         gids = self.path + "/sys/class/infiniband/standin0/ports/1/gids"
@@ -119,6 +120,9 @@ class Tree:
     def start(self, *arguments, wait=False, **environment):
         variables = {"STANDIN_VERBS": self.verbs, **({"PROGRAM_WAIT": "1"} if wait else {}), **environment}
         return Program(["chroot", self.path, "/program", self.library, *arguments], variables)
+
+    def start_family(self, **environment):
+        return Program(["chroot", self.path, "/family", self.library], {"STANDIN_VERBS": self.verbs, **environment})
 
     def start_in_container(self, *arguments):
         """Below an overlay file system, in a mount and a pid namespace of its own, as from an image."""

@@ -26,8 +26,18 @@ int ncclCommInitRankScalable(comm_t *comm, int ranks, int rank, int ids_count, s
                              struct configuration *config);
 int ncclCommInitAll(comm_t *comms, int count, const int *devices);
 int ncclCommSplit(comm_t comm, int color, int key, comm_t *child, struct configuration *config);
+int ncclCommShrink(comm_t comm, int *excluded, int excluded_count, comm_t *child, struct configuration *config,
+                   int flags);
+int ncclCommGrow(comm_t comm, int ranks, const struct unique_id *id, int rank, comm_t *grown,
+                 struct configuration *config);
 int ncclCommDestroy(comm_t comm);
 int ncclCommAbort(comm_t comm);
+int ncclCommFinalize(comm_t comm);
+int ncclCommRevoke(comm_t comm, int flags);
+int ncclCommCount(const comm_t comm, int *count);
+int ncclCommCuDevice(const comm_t comm, int *device);
+int ncclCommUserRank(const comm_t comm, int *rank);
+int ncclGetVersion(int *version);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream);
@@ -62,3 +72,5 @@ void standin_wait(comm_t comm);
 void standin_connect(comm_t comm, int count);
 /* The QPNs that its service thread has made; returns how many. */
 int standin_queue_pairs(comm_t comm, uint32_t qpns[STANDIN_QUEUE_PAIRS_MAX]);
+/* What its structure notes as commHash. */
+uint64_t standin_hash(comm_t comm);

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from family import check_family, check_late_family
 from host import AFTER_LOSS, FOREIGN, LATE, Host, Tree, check_everything, skip_reason, take_machine
 
 BUILD = sys.argv[1]
@@ -169,7 +170,8 @@ def killed(tree):
 
 
 def late(tree):
-    """The daemon comes when a communicator and its queue pairs are there: known as late, and nothing wrong is claimed."""
+    """The daemon comes when a communicator and its queue pairs are there: known as late, its rank
+    from its structure, and nothing wrong is claimed."""
     program = tree.start("late", "10")
     program.wait_for("made")
     host = Host(HOST)
@@ -177,7 +179,8 @@ def late(tree):
     program.finish()
     records = host.stop()
     communicator, = records.communicators_of(program.pid)
-    assert communicator["flags"] == LATE and (communicator["rank"], communicator["identity"]) == (-1, None), communicator
+    assert communicator["flags"] == LATE and (communicator["rank"], communicator["ranks_count"]) == (1, 2), communicator
+    assert communicator["identity_kind"] == 4 and communicator["hash"] != "0x0" and communicator["cuda_device"] == 3
     assert communicator["pointer"] == program.all("creator")[0]["communicator"] and communicator["destroyed_ns"] > 0
     calls = records.calls_of(program.pid)
     assert len(calls) == 10 and all(c["flags"] == AFTER_LOSS for c in calls)
@@ -188,6 +191,26 @@ def late(tree):
     assert all(q["communicator"] == 0 and q["flags"] == 0 for q in queue_pairs.values()), queue_pairs
     assert records.counters["communicators_late_total"] == 1
     return "communicator known as late, 4 queue pairs without an owner, 10 calls marked"
+
+
+def family(tree):
+    """Children in every way, three deep, in groups, without blocking; grown and shrunk; every way to end."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start_family().finish()
+    records = host.stop()
+    assert records.losses == [] and records.counters["communicator_notes_contradicted_total"] == 0
+    assert records.counters["probe_reads_failed_total"] == 0
+    return check_family(records, program)
+
+
+def late_family(tree):
+    """The daemon comes when they are all there: rank, ranks and names are read from the library's structures."""
+    program = tree.start_family(FAMILY_WAIT="1")
+    program.wait_for("made")
+    host = Host(HOST)
+    program.go()
+    program.finish()
+    return check_late_family(host.stop(), program)
 
 
 def other_time(tree):
@@ -248,7 +271,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, lost_events, late, other_time, missing_rights, killed, short_lived]
+         late_containers, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
 
 
 def main():

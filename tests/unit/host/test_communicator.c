@@ -49,9 +49,12 @@ static void identities(void **state)
     struct communicator *parent = add(*state, 1, 1);
     struct communicator *first = add(*state, 1, 2);
     struct communicator *second = add(*state, 1, 3);
-    communicator_identify(parent, id, sizeof id);
-    communicator_identify_child(first, parent, 0, 7);
-    communicator_identify_child(second, parent, 1, 7);
+    communicator_identify(parent, IDENTITY_OF_ID, id, sizeof id);
+    const int32_t color = 7;
+    first->record.child = 0;
+    second->record.child = 1;
+    communicator_identify_child(first, parent, &color, sizeof color);
+    communicator_identify_child(second, parent, &color, sizeof color);
     assert_identity(parent, "a74787004ef589e31149183900d0294a");
     assert_identity(first, "329faaddb4e459b6be7f5706b271cf12");
     assert_identity(second, "9c1554d29e79db663c6417c4973826cc");
