@@ -67,6 +67,19 @@ static const struct column lost_columns[] = {
     {"verdicts_withheld", NULL, COLUMN_TEXT},
 };
 
+static const struct column withheld_columns[] = {
+    {"class", NULL, COLUMN_TEXT}, {"port", NULL, COLUMN_INTEGER}, {"port_name", NULL, COLUMN_TEXT},
+    {"sight", NULL, COLUMN_TEXT}, {"missing", NULL, COLUMN_TEXT},
+};
+
+static const struct listing withheld = {
+    "withheld",
+    "SELECT class, port.id, port.name, sight, missing FROM withheld JOIN port ON port.id = withheld.port "
+    "ORDER BY port.id, class",
+    withheld_columns,
+    sizeof(withheld_columns) / sizeof(withheld_columns[0]),
+};
+
 static const struct listing lost = {
     "lost",
     "SELECT (SELECT count(*) FROM gap), "
@@ -170,7 +183,29 @@ static void say_rest(struct report *report, const struct store_query *query)
     "(SELECT count(*) FROM member WHERE late = 1) + "                                                                  \
     "(SELECT count(*) FROM operation WHERE status = 'incomplete') + "                                                  \
     "(SELECT count(*) FROM emitter WHERE clock_source = 'none') + "                                                    \
-    "(SELECT count(*) FROM meta WHERE key = 'verdicts_withheld')"
+    "(SELECT count(*) FROM withheld)"
+
+/* Of the ports where something is seen, but not all that a class needs; those that nobody can see are said before. */
+#define WITHHELD_SUMMARY                                                                                               \
+    "SELECT group_concat(class, ', '), sight, missing, ports, first_port FROM (SELECT class, sight, missing, "         \
+    "count(*) AS ports, min(port.name) AS first_port FROM withheld JOIN port ON port.id = withheld.port "              \
+    "WHERE sight = 'part' OR NOT EXISTS (SELECT * FROM meta WHERE key = 'verdicts_withheld') "                         \
+    "GROUP BY class, sight, missing ORDER BY class) GROUP BY sight, missing, ports, first_port "                       \
+    "ORDER BY sight, missing, first_port"
+
+static void say_withheld(struct report *report, const struct store_query *query)
+{
+    const char *sight = store_query_value(query, 1).text;
+    int64_t ports = store_query_value(query, 3).integer;
+    char more[64] = "";
+    if (ports > 1) {
+        snprintf(more, sizeof(more), " and %" PRId64 " more", ports - 1);
+    }
+    report_say(report, 2, "port %s%s: %s is %s: %s not seen", store_query_value(query, 4).text, more,
+               store_query_value(query, 0).text,
+               strcmp(sight, "none") == 0 ? "never given" : "given only where it shows",
+               store_query_value(query, 2).text);
+}
 
 static int say_all(struct report *report)
 {
@@ -186,7 +221,10 @@ static int say_all(struct report *report)
     if (result == 0) {
         result = report_each(report, counters.sql, NULL, 0, say_counter, NULL);
     }
-    return result == 0 ? report_each(report, lost.sql, NULL, 0, say_rest, NULL) : result;
+    if (result == 0) {
+        result = report_each(report, lost.sql, NULL, 0, say_rest, NULL);
+    }
+    return result == 0 ? report_each(report, WITHHELD_SUMMARY, NULL, 0, say_withheld, NULL) : result;
 }
 
 int loss_report(struct report *report)
@@ -197,6 +235,9 @@ int loss_report(struct report *report)
     int result = report_list(report, &gaps, NULL, 0, NULL);
     if (result == 0) {
         result = report_list(report, &counters, NULL, 0, NULL);
+    }
+    if (result == 0) {
+        result = report_list(report, &withheld, NULL, 0, NULL);
     }
     return result == 0 ? report_json_row(report, &lost, NULL, 0) : result;
 }

@@ -19,7 +19,7 @@
 
 /* As in correlator/schema.sql. */
 #define APPLICATION_ID     1364218691
-#define SCHEMA_VERSION     1
+#define SCHEMA_VERSION     2
 #define BUSY_TIMEOUT_MS    2000
 #define URI_BYTES_PER_BYTE 3
 
@@ -137,6 +137,12 @@ static int check_version(struct store_reader *reader)
                                 "%s is not a qpscope store: it is an SQLite database of another program; name one "
                                 "with --store",
                                 reader->path);
+    }
+    if (version.integer < SCHEMA_VERSION) {
+        return log_error_return(-EINVAL,
+                                "%s has schema version %" PRId64 ", this qpscope reads version %d: make it again, with "
+                                "qpscope replay %s.journal --store FILE or from the capture files",
+                                reader->path, version.integer, SCHEMA_VERSION, reader->path);
     }
     if (version.integer != SCHEMA_VERSION) {
         return log_error_return(-EINVAL,

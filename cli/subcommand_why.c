@@ -38,8 +38,8 @@ static const struct {
     const char *name;
     const char *meaning;
 } classes[] = {
-#define VERDICT_CLASS(name, meaning) {name, meaning},
-#include "cli/verdict_class.def"
+#define VERDICT_CLASS(name, text, fields, meaning) {text, meaning},
+#include "correlator/verdict_class.def"
 #undef VERDICT_CLASS
 };
 
@@ -108,6 +108,34 @@ static const struct listing verdicts = {
     "WHERE verdict.step = ?1 ORDER BY size_ns DESC, verdict.id",
     verdict_columns,
     COUNT(verdict_columns),
+};
+
+static const struct column number_columns[] = {
+    {"verdict", NULL, COLUMN_INTEGER},   {"class", NULL, COLUMN_TEXT},       {"decides", NULL, COLUMN_FLAG},
+    {"source", NULL, COLUMN_TEXT},       {"port", NULL, COLUMN_INTEGER},     {"port_name", NULL, COLUMN_TEXT},
+    {"flow", NULL, COLUMN_INTEGER},      {"side", NULL, COLUMN_TEXT},        {"metric", NULL, COLUMN_TEXT},
+    {"priority", NULL, COLUMN_INTEGER},  {"from_ns", NULL, COLUMN_INTEGER},  {"to_ns", NULL, COLUMN_INTEGER},
+    {"amount", NULL, COLUMN_INTEGER},    {"usual", NULL, COLUMN_REAL},       {"share", NULL, COLUMN_REAL},
+    {"first_row", NULL, COLUMN_INTEGER}, {"last_row", NULL, COLUMN_INTEGER},
+};
+
+#define AMOUNT(of) "CASE WHEN e.share IS NULL THEN printf('%.4g', " of ") ELSE printf('%.3f ms', " of " / 1e6) END"
+
+/* What was counted while the slow transfer ran (of a late rank: while its first frame was waited for). */
+static const struct listing numbers = {
+    "evidence",
+    "SELECT e.verdict, v.class, e.decides, e.source, e.port, port.name, e.flow, e.side, e.metric, e.priority, "
+    "e.from_ns, e.to_ns, e.amount, e.usual, e.share, e.first_row, e.last_row, "
+    "CASE WHEN e.port IS NULL THEN 'flow ' || e.flow ELSE 'port ' || port.name END || ' (' || e.side || ')', "
+    "e.metric || coalesce(' of priority ' || e.priority, ''), " AMOUNT("e.amount") ", " AMOUNT(
+        "e.usual") ", "
+                   "printf(' (%.0f %%)', e.share * 100), e.source || ' ' || e.first_row || "
+                   "CASE WHEN e.last_row = e.first_row THEN '' ELSE '-' || e.last_row END, e.to_ns - e.from_ns "
+                   "FROM verdict_evidence AS e JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = "
+                   "e.port "
+                   "WHERE v.step = ?1 ORDER BY v.size_ns DESC, v.id, e.decides DESC, e.rowid",
+    number_columns,
+    COUNT(number_columns),
 };
 
 static const struct column operation_columns[] = {
@@ -195,6 +223,18 @@ static void say_verdict(struct report *report, const struct store_query *query)
     report_say(report, 2, "evidence: %s", store_query_value(query, 11).text);
 }
 
+static void say_number(struct report *report, const struct store_query *query)
+{
+    char span[TEXT_NUMBER_BYTES];
+    bool is_part = store_query_value(query, 14).kind != STORE_NULL;
+    report_say(report, 2, "counted beside %s%s: %s at %s: %s in %s%s, usual %s; rows %s",
+               store_query_value(query, 1).text, store_query_value(query, 2).integer != 0 ? "" : ", not decisive",
+               store_query_value(query, 18).text, store_query_value(query, 17).text, store_query_value(query, 19).text,
+               text_duration(span, store_query_value(query, 23).integer),
+               is_part ? store_query_value(query, 21).text : "", store_query_value(query, 20).text,
+               store_query_value(query, 22).text);
+}
+
 #define LATEST "SELECT slowest_rank, late_ns, late_bound_ns FROM step WHERE id = ?1"
 
 static void say_no_verdict(struct report *report, const struct store_query *query)
@@ -265,14 +305,16 @@ static int find_subject(struct report *report, const struct store_value *wanted,
 static int print_verdicts(struct report *report, const struct subject *subject)
 {
     size_t count = 0;
-    if (report->as_json) {
-        return report_list(report, &verdicts, &subject->step, 1, NULL);
-    }
-    int result = report_each(report, verdicts.sql, &subject->step, 1, say_verdict, &count);
-    if (result == 0 && count == 0) {
+    int result = report->as_json ? report_list(report, &verdicts, &subject->step, 1, &count)
+                                 : report_each(report, verdicts.sql, &subject->step, 1, say_verdict, &count);
+    if (result == 0 && count == 0 && !report->as_json) {
         result = report_each(report, LATEST, &subject->step, 1, say_no_verdict, NULL);
     }
-    return result;
+    if (result != 0) {
+        return result;
+    }
+    return report->as_json ? report_list(report, &numbers, &subject->step, 1, NULL)
+                           : report_each(report, numbers.sql, &subject->step, 1, say_number, NULL);
 }
 
 static int print_operation(struct report *report, const struct subject *subject)

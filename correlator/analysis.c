@@ -9,7 +9,6 @@
 
 #include "correlator/node.h"
 #include "correlator/store.h"
-#include "correlator/verdict.h"
 #include "wire/capture.h"
 
 struct analysis *analysis_create(size_t memory_bytes)
@@ -46,6 +45,8 @@ static void forget_run(struct analysis *analysis)
     if (!analysis->ran)
         return;
     job_fini(&analysis->job);
+    evidence_fini(&analysis->evidence);
+    memset(&analysis->evidence, 0, sizeof analysis->evidence);
     array_fini(&analysis->records);
     array_fini(&analysis->pins);
     counted_fini(&analysis->counted);
@@ -73,8 +74,8 @@ void analysis_run(struct analysis *analysis)
     pin_find(&analysis->pins, &analysis->naming, &analysis->intake, &analysis->timeline);
     node_run(&analysis->records, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->gaps);
     struct job_ranks ranks = {.context = &analysis->naming, .rank_of = rank_of};
-    job_build(&analysis->job, ranks, analysis->records.items, analysis->records.count);
-    verdict_withhold(&analysis->job, analysis->counted.fields);
+    evidence_find(&analysis->evidence, &analysis->naming, &analysis->counted, &analysis->intake);
+    job_build(&analysis->job, ranks, &analysis->evidence, analysis->records.items, analysis->records.count);
     analysis->ran = true;
 }
 

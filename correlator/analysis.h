@@ -10,6 +10,7 @@
 #pragma once
 
 #include "correlator/counted.h"
+#include "correlator/evidence_find.h"
 #include "correlator/gap.h"
 #include "correlator/intake.h"
 #include "correlator/job.h"
@@ -27,6 +28,7 @@ struct analysis {
     struct naming naming;
     struct counted counted;
     pin_list pins;
+    struct evidence evidence;
     rank_operation_records records;
     struct job job;
     bool ran; /* the tables below intake are those of the last run */

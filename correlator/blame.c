@@ -230,6 +230,8 @@ static void add_transfer(const struct job *job, size_t index, const struct rank_
         .active_ns = active,
         .at_receiver = at_receiver,
         .operation = (int32_t)index,
+        .from_ns = of->record.first_data_ns,
+        .to_ns = at_receiver ? receiver->record.received_ns : of->record.last_data_ns,
     };
     memcpy(transfer->pair.device, at_receiver ? receiver->record.device : of->record.device, DEVICE_NAME_BYTES);
     transfer->pace = active * 1000 / of->record.observed_bytes;

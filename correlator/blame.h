@@ -35,6 +35,8 @@ struct pair_time { /* one directed pair of ranks in one step */
     bool at_receiver;  /* the receiver's port shows it, the sender's does not */
     bool slow;         /* set by who judges */
     int32_t operation; /* where most of the excess is */
+    uint64_t from_ns;  /* first data sent to last data there */
+    uint64_t to_ns;
     char device[DEVICE_NAME_BYTES];
 };
 typedef ARRAY(struct pair_time) pair_time_list;

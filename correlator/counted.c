@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Invariant: endpoints are sorted by (stream, number), so that equal batches give equal rows in whatever order they
- * came.
+ * Invariant: endpoints are sorted by (stream, number) and port counters by (port, metric, priority, time), so that
+ * equal batches give equal rows in whatever order they came.
  */
 #include "correlator/counted.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-#define METRICS_MAX    128
-#define PRIORITIES_MAX 9 /* 0 to 7, and the whole port */
-
-struct last { /* what was told last of each metric of a port: index in port_counters, and one */
-    int32_t of[METRICS_MAX][PRIORITIES_MAX];
-};
 
 struct builder {
     struct counted *counted;
     const struct naming *naming;
     const struct intake *intake;
     const struct timeline *timeline;
-    struct last *last; /* by port */
 };
 
 static int32_t find_port(const struct naming *naming, size_t stream, uint32_t number)
@@ -82,7 +74,6 @@ static void take_source(struct builder *builder, size_t stream, const struct rec
 
     source->stream = stream;
     source->record = *record;
-    counted->fields |= record->fields;
 }
 
 static void take_reading(struct builder *builder, size_t stream, const struct record_reading *record)
@@ -104,26 +95,64 @@ static void take_reading(struct builder *builder, size_t stream, const struct re
     reading->record = *record;
 }
 
-/* A change that was told again, for a new listener's sake, is the one before. */
 static void take_port_counter(struct builder *builder, size_t stream, const struct record_port_counter *record)
 {
     struct counted *counted = builder->counted;
     int32_t port = find_port(builder->naming, stream, record->header.source);
-    unsigned priority = record->priority < PRIORITIES_MAX - 1 ? record->priority : PRIORITIES_MAX - 1;
 
-    if (port < 0 || record->metric >= METRICS_MAX) {
+    if (port < 0) {
         counted->orphans_count++;
         return;
     }
-    int32_t *last = &builder->last[port].of[record->metric][priority];
-    if (*last != 0 && counted->port_counters.items[*last - 1].record.to_ns == record->to_ns)
-        return;
     struct port_counter *counter = array_add(&counted->port_counters);
-    *last = (int32_t)counted->port_counters.count;
     counter->port = port;
     counter->from_ns = timeline_map(builder->timeline, stream, record->from_ns).ns;
     counter->to_ns = timeline_map(builder->timeline, stream, record->to_ns).ns;
     counter->record = *record;
+}
+
+static int series_order(const struct port_counter *left, const struct port_counter *right)
+{
+    if (left->port != right->port)
+        return left->port < right->port ? -1 : 1;
+    if (left->record.metric != right->record.metric)
+        return left->record.metric < right->record.metric ? -1 : 1;
+    return (left->record.priority > right->record.priority) - (left->record.priority < right->record.priority);
+}
+
+static int by_series_and_time(const void *a, const void *b)
+{
+    const struct port_counter *left = a;
+    const struct port_counter *right = b;
+    int order = series_order(left, right);
+
+    return order != 0 ? order : (left->record.to_ns > right->record.to_ns) - (left->record.to_ns < right->record.to_ns);
+}
+
+static uint64_t added_since(const struct port_counter *counter, const struct port_counter *before)
+{
+    if (port_metric_kind(counter->record.metric) == PORT_METRIC_STATE)
+        return before != NULL;
+    if (before == NULL)
+        return counter->record.value;
+    return counter->record.value > before->record.value ? counter->record.value - before->record.value : 0;
+}
+
+/* A change that was told again, for a new listener's sake, is the one before. */
+static void order_port_counters(struct counted *counted)
+{
+    size_t kept = 0;
+
+    array_sort(&counted->port_counters, by_series_and_time);
+    for (size_t i = 0; i < counted->port_counters.count; i++) {
+        struct port_counter counter = counted->port_counters.items[i];
+        struct port_counter *before = kept == 0 ? NULL : &counted->port_counters.items[kept - 1];
+        if (before != NULL && by_series_and_time(before, &counter) == 0)
+            continue;
+        counter.added = added_since(&counter, before != NULL && series_order(before, &counter) == 0 ? before : NULL);
+        counted->port_counters.items[kept++] = counter;
+    }
+    counted->port_counters.count = kept;
 }
 
 /* Endpoints first: a loss may have reordered what names something and what refers to it. */
@@ -154,15 +183,12 @@ static void walk_counts(struct builder *builder)
 }
 
 /* NIC sides of before the record exists say nothing, and see frames. */
-static void add_silent_sources(struct counted *counted, const struct intake *intake)
+uint32_t counted_fields(const struct counted *counted, size_t stream)
 {
-    for (size_t i = 0; i < intake->streams.count; i++) {
-        bool has_said = false;
-        for (size_t s = 0; s < counted->sources.count; s++)
-            has_said |= counted->sources.items[s].stream == i;
-        if (!has_said && intake->streams.items[i].kind == EMITTER_NIC)
-            counted->fields |= traffic_source_fields(TRAFFIC_SOURCE_DPDK);
-    }
+    for (size_t i = 0; i < counted->sources.count; i++)
+        if (counted->sources.items[i].stream == stream)
+            return counted->sources.items[i].record.fields;
+    return traffic_source_fields(TRAFFIC_SOURCE_DPDK);
 }
 
 static bool is_one_machine(const struct intake *intake, size_t a, size_t b)
@@ -170,13 +196,27 @@ static bool is_one_machine(const struct intake *intake, size_t a, size_t b)
     return memcmp(intake->streams.items[a].hello.kernel_boot, intake->streams.items[b].hello.kernel_boot, 16) == 0;
 }
 
-/* "rxe0/1" is a port of the device "rxe0". */
-static bool is_device(const struct port *port, const char *device)
+/* "rxe0/1" is port 1 of the device "rxe0"; port 0: whichever. */
+static bool is_device(const struct port *port, const char *device, unsigned number)
 {
-    size_t length = strcspn(port->record.name, "/");
+    char name[sizeof port->record.name + 1] = "", text[8];
+    size_t length;
 
-    return length < DEVICE_NAME_BYTES && strncmp(port->record.name, device, length) == 0 &&
-           strnlen(device, DEVICE_NAME_BYTES) == length;
+    memcpy(name, port->record.name, sizeof port->record.name);
+    snprintf(text, sizeof text, "/%u", number);
+    length = strcspn(name, "/");
+    return length < DEVICE_NAME_BYTES && strncmp(name, device, length) == 0 &&
+           strnlen(device, DEVICE_NAME_BYTES) == length && (number == 0 || strcmp(name + length, text) == 0);
+}
+
+bool counted_is_port_of(const struct intake *intake, const struct port *port, const struct queue_pair *pair)
+{
+    static const uint8_t none[ADDRESS_BYTES];
+
+    if (memcmp(port->record.address, none, sizeof none) != 0 && memcmp(pair->record.address, none, sizeof none) != 0)
+        return memcmp(port->record.address, pair->record.address, sizeof none) == 0;
+    return is_one_machine(intake, port->stream, pair->stream) &&
+           is_device(port, pair->record.device, pair->record.port);
 }
 
 /* The same number at the same address, or on the same device of the same machine; both lived at one time. */
@@ -193,7 +233,7 @@ static bool is_same(const struct builder *builder, const struct endpoint *endpoi
     if (memcmp(record->address, none, sizeof none) != 0 && memcmp(pair->record.address, none, sizeof none) != 0)
         return memcmp(record->address, pair->record.address, sizeof none) == 0;
     return endpoint->port >= 0 && is_one_machine(builder->intake, endpoint->stream, pair->stream) &&
-           is_device(&builder->naming->ports.items[endpoint->port], pair->record.device);
+           is_device(&builder->naming->ports.items[endpoint->port], pair->record.device, 0);
 }
 
 static void join(struct builder *builder)
@@ -212,12 +252,13 @@ void counted_build(struct counted *counted, const struct naming *naming, const s
     struct builder builder = {.counted = counted, .naming = naming, .intake = intake, .timeline = timeline};
 
     memset(counted, 0, sizeof *counted);
-    builder.last = array_zeroed((naming->ports.count + 1) * sizeof *builder.last);
     walk_names(&builder);
     walk_counts(&builder);
-    add_silent_sources(counted, intake);
+    order_port_counters(counted);
+    for (size_t i = 0; i < intake->streams.count; i++)
+        if (intake->streams.items[i].kind == EMITTER_NIC)
+            counted->fields |= counted_fields(counted, i);
     join(&builder);
-    free(builder.last);
 }
 
 void counted_fini(struct counted *counted)

@@ -32,6 +32,7 @@ struct reading {
 
 struct port_counter {
     int32_t port;
+    uint64_t added; /* since the change before; of a state 1, but 0 of the first that was told */
     uint64_t from_ns;
     uint64_t to_ns;
     struct record_port_counter record;
@@ -41,11 +42,17 @@ struct counted {
     ARRAY(struct source_view) sources;
     ARRAY(struct endpoint) endpoints; /* by stream, number */
     ARRAY(struct reading) readings;
-    ARRAY(struct port_counter) port_counters; /* each change once */
+    ARRAY(struct port_counter) port_counters; /* by port, metric, priority, time; each change once */
     uint32_t fields;        /* enum source_field: what any source fills; a NIC side that does not say sees frames */
     uint64_t orphans_count; /* readings and counters of what was never described */
 };
 
 void counted_build(struct counted *counted, const struct naming *naming, const struct intake *intake,
                    const struct timeline *timeline);
+/* What the stream's source fills, whatever its ports leave out. */
+uint32_t counted_fields(const struct counted *counted, size_t stream);
+
+/* Whether the port is the one that the queue pair uses: by address where both are known, else by machine and device. */
+bool counted_is_port_of(const struct intake *intake, const struct port *port, const struct queue_pair *pair);
+
 void counted_fini(struct counted *counted);

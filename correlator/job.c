@@ -304,12 +304,14 @@ static void number_groups(struct job *job)
     }
 }
 
-void job_build(struct job *job, struct job_ranks ranks, const struct record_rank_operation *records, size_t count)
+void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+               const struct record_rank_operation *records, size_t count)
 {
     struct builder builder = {.job = job, .records = records};
 
     memset(job, 0, sizeof *job);
     job->ranks = ranks;
+    job->evidence = evidence;
     gather(&builder, count);
     order_units(&builder);
     add_units(&builder);
@@ -329,6 +331,8 @@ void job_fini(struct job *job)
     array_fini(&job->rank_operation_of);
     array_fini(&job->steps);
     array_fini(&job->rank_steps);
+    for (size_t i = 0; i < job->verdicts.count; i++)
+        array_fini(&job->verdicts.items[i].numbers);
     array_fini(&job->verdicts);
 }
 
@@ -340,6 +344,10 @@ const char *arrival_of_name(enum arrival_of of)
 
 const char *verdict_class_name(enum verdict_class class)
 {
-    static const char *const names[] = {"host late", "gpu late", "network slow"};
+    static const char *const names[] = {
+#define VERDICT_CLASS(name, text, fields, meaning) text,
+#include "correlator/verdict_class.def"
+#undef VERDICT_CLASS
+    };
     return names[class];
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The job stage: one record a rank and operation (struct record_rank_operation, all that it gets from the node stage)
- * -> operations across ranks, arrivals and who was late, steps, verdicts. It knows of ranks and communicators, of no
- * queue pair, frame or call.
+ * The job stage: one record a rank and operation (struct record_rank_operation) and what was counted beside
+ * (evidence.h), all that it gets from the node stage -> operations across ranks, arrivals and who was late, steps,
+ * verdicts. It knows of ranks and communicators, of no queue pair, frame or call.
  *
  * All times in the reference clock, 0 = unknown; indices are -1 = none. Owns its arrays. One thread.
  */
@@ -78,9 +78,25 @@ struct rank_step {
 };
 
 enum verdict_class {
-    VERDICT_HOST_LATE,
-    VERDICT_GPU_LATE,
-    VERDICT_NETWORK_SLOW,
+#define VERDICT_CLASS(name, text, fields, meaning) VERDICT_##name,
+#include "correlator/verdict_class.def"
+#undef VERDICT_CLASS
+    VERDICT_CLASSES
+};
+
+struct verdict_evidence { /* one count that stood out beside a verdict */
+    uint8_t kind;         /* index of evidence_kinds */
+    bool of_port;
+    bool decides; /* the class rests on it */
+    uint8_t priority;
+    uint8_t side;     /* enum evidence_side */
+    int32_t owner;    /* port or flow */
+    uint64_t from_ns; /* the time that was looked at */
+    uint64_t to_ns;
+    uint64_t amount;
+    double usual;      /* what would have been usual in such a time, over the whole link */
+    int32_t first_row; /* its changes, in the table that the store keeps of them */
+    int32_t last_row;
 };
 
 struct verdict {
@@ -93,8 +109,11 @@ struct verdict {
     uint64_t size_ns;
     uint64_t bound_ns;
     double confidence;
-    char evidence[480];
+    char evidence[640];
+    ARRAY(struct verdict_evidence) numbers;
 };
+
+struct evidence;
 
 /* Job rank of (communicator, rank in it), or -1: the only thing that the job stage asks back. */
 struct job_ranks {
@@ -104,6 +123,7 @@ struct job_ranks {
 
 struct job {
     struct job_ranks ranks;
+    const struct evidence *evidence;              /* borrowed; NULL: there is none, and all is seen */
     ARRAY(struct operation) operations;           /* in order of first enqueue */
     ARRAY(struct rank_operation) rank_operations; /* grouped by operation, then by rank */
     ARRAY(int32_t) rank_operation_of;             /* for each record given to job_build: its rank operation */
@@ -112,7 +132,8 @@ struct job {
     ARRAY(struct verdict) verdicts;
 };
 
-void job_build(struct job *job, struct job_ranks ranks, const struct record_rank_operation *records, size_t count);
+void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+               const struct record_rank_operation *records, size_t count);
 void job_fini(struct job *job);
 
 const char *arrival_of_name(enum arrival_of of); /* NULL for unknown */

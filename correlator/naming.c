@@ -140,6 +140,9 @@ static void take_flow_total(struct builder *builder, size_t stream, const struct
         return;
     }
     struct flow *flow = &builder->naming->flows.items[index];
+    struct flow_event event = {.flow = index, .to_ns = mapped(builder, stream, record->at_ns)};
+    event.from_ns = flow->total.at_ns == 0 ? flow->first_ns : mapped(builder, stream, flow->total.at_ns);
+    flow_event_add(&builder->naming->flow_events, &event, &flow->total, record);
     flow->total = *record;
     flow->last_ns = mapped(builder, stream, record->last_ns);
 }
@@ -371,4 +374,5 @@ void naming_fini(struct naming *naming)
     array_fini(&naming->calls);
     array_fini(&naming->windows);
     array_fini(&naming->counters);
+    array_fini(&naming->flow_events);
 }

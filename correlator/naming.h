@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "correlator/flow_event.h"
 #include "correlator/timeline.h"
 
 struct process {
@@ -128,9 +129,10 @@ struct naming {
     ARRAY(struct call) calls;
     ARRAY(struct window) windows;
     ARRAY(struct counter_total) counters;
-    int32_t ranks_count;    /* of the job: of its largest communicator */
-    uint64_t bound_ns;      /* the largest error of any mapped time here */
-    uint64_t orphans_count; /* messages, calls and windows that name a flow or communicator never described */
+    flow_event_list flow_events; /* by flow, metric, time */
+    int32_t ranks_count;         /* of the job: of its largest communicator */
+    uint64_t bound_ns;           /* the largest error of any mapped time here */
+    uint64_t orphans_count;      /* messages, calls and windows that name a flow or communicator never described */
 };
 
 void naming_build(struct naming *naming, const struct intake *intake, const struct timeline *timeline);

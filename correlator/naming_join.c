@@ -359,9 +359,22 @@ static void sort_windows(struct naming *naming)
     naming->windows.count = kept;
 }
 
+static int by_flow_and_metric(const void *a, const void *b)
+{
+    const struct flow_event *left = a;
+    const struct flow_event *right = b;
+
+    if (left->flow != right->flow)
+        return left->flow < right->flow ? -1 : 1;
+    if (left->metric != right->metric)
+        return left->metric < right->metric ? -1 : 1;
+    return (left->to_ns > right->to_ns) - (left->to_ns < right->to_ns);
+}
+
 void naming_join(struct naming *naming)
 {
     sort_windows(naming);
+    array_sort(&naming->flow_events, by_flow_and_metric);
     sort_calls(naming);
     join_communicators(naming);
     join_ends(naming);

@@ -7,7 +7,7 @@
 -- communicator. Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
 
 PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other SQLite file
-PRAGMA user_version = 1;            -- rises with every change that an older reader would misread
+PRAGMA user_version = 2;            -- rises with every change of the tables or of what is in them
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, ...
@@ -59,7 +59,8 @@ CREATE TABLE port (
     emitter INTEGER NOT NULL REFERENCES emitter(id),
     number  INTEGER NOT NULL,
     name    TEXT NOT NULL,
-    address TEXT
+    address TEXT,
+    sees    TEXT NOT NULL -- all, or what is left out there: edges only, part of flows, one queue
 ) STRICT;
 
 CREATE TABLE process (
@@ -203,6 +204,15 @@ CREATE TABLE pin ( -- an interval whose windows the NIC side kept, of all its fl
     found_ns INTEGER NOT NULL  -- what it was; of a stall that went on: when it was found
 ) STRICT;
 
+CREATE TABLE flow_event ( -- when something rare happened to a flow; of naks, rnr_naks and cnps: in it, about the other direction
+    id      INTEGER PRIMARY KEY, -- those of one flow and metric follow each other in order of time
+    flow    INTEGER NOT NULL REFERENCES flow(id),
+    metric  TEXT NOT NULL,    -- retransmitted_frames, timeouts, naks, rnr_naks, cnps, marked_frames
+    from_ns INTEGER NOT NULL, -- within [from_ns, to_ns)
+    to_ns   INTEGER NOT NULL,
+    amount  INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE step (
     id           INTEGER PRIMARY KEY, -- counts from 0
     start_ns     INTEGER NOT NULL,    -- earliest start of a rank
@@ -314,7 +324,7 @@ CREATE TABLE traffic_window ( -- windows that were asked for
 CREATE TABLE verdict (
     id         INTEGER PRIMARY KEY,
     step       INTEGER NOT NULL REFERENCES step(id),
-    class      TEXT NOT NULL, -- host late, gpu late, network slow
+    class      TEXT NOT NULL, -- host late, gpu late, network slow, pausing, link bad, network lossy, congested, receiver slow
     rank       INTEGER,       -- the late rank; for a link its sending rank
     peer_rank  INTEGER,       -- for a link its receiving rank
     device     TEXT,          -- for a link the device at the slow port, as "rxe1/1"
@@ -325,10 +335,37 @@ CREATE TABLE verdict (
     evidence   TEXT NOT NULL     -- in words, with numbers
 ) STRICT;
 
+CREATE TABLE verdict_evidence ( -- what was counted beside a verdict, and stood out; several rows add up where a link has several flows
+    verdict   INTEGER NOT NULL REFERENCES verdict(id),
+    decides   INTEGER NOT NULL, -- 1: the verdict's class rests on it
+    source    TEXT NOT NULL,    -- port_counter, flow_event: the table in which first_row to last_row are
+    port      INTEGER REFERENCES port(id),
+    flow      INTEGER REFERENCES flow(id),
+    side      TEXT NOT NULL,    -- sender, receiver: whose port of the link; flow, answers: what travels with, or against the data
+    metric    TEXT NOT NULL,    -- its unit last
+    priority  INTEGER,          -- NULL: of the whole port, or of a flow
+    from_ns   INTEGER NOT NULL, -- the time that was looked at: the slow transfer; of a late rank: the wait for its first frame
+    to_ns     INTEGER NOT NULL,
+    amount    INTEGER NOT NULL, -- what was counted in it
+    usual     REAL NOT NULL,    -- what nine of ten quiet transfers would have counted in as long a time, over the whole link
+    share     REAL,             -- of a duration: its part of that time
+    first_row INTEGER NOT NULL, -- the changes that amount is made of
+    last_row  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE withheld ( -- classes of verdict that cannot be given of the ranks at a port, or only where something is seen
+    class   TEXT NOT NULL,
+    port    INTEGER NOT NULL REFERENCES port(id),
+    sight   TEXT NOT NULL, -- none: never given; part: given where it is seen, but not seeing it proves nothing
+    missing TEXT NOT NULL, -- what is not seen there
+    PRIMARY KEY (class, port)
+) STRICT;
+
 CREATE TABLE traffic_source ( -- what a NIC side can see
     emitter  INTEGER PRIMARY KEY REFERENCES emitter(id),
     kind     TEXT NOT NULL,    -- file, dpdk, mlx5, psn, dpa
-    fields   TEXT NOT NULL,    -- packets, wire_bytes, ..., separated by commas: what is not named is not seen
+    fields   TEXT NOT NULL,    -- packets, wire_bytes, ..., separated by commas
+    missing  TEXT NOT NULL,    -- the others: what is not seen
     grain_ns INTEGER           -- frames: the window; counting: the usual time between two readings
 ) STRICT;
 
@@ -367,12 +404,14 @@ CREATE TABLE reading ( -- what an endpoint did between two readings of its count
 ) STRICT;
 
 CREATE TABLE port_counter ( -- each change of a port's own counters and states
+    id       INTEGER PRIMARY KEY, -- those of one port, metric and priority follow each other in order of time
     port     INTEGER NOT NULL REFERENCES port(id),
     metric   TEXT NOT NULL,    -- its unit last: pause_received_ns, ack_timeouts_total, link_state
     priority INTEGER,          -- NULL: of the whole port
     from_ns  INTEGER NOT NULL, -- it changed within [from_ns, to_ns)
     to_ns    INTEGER NOT NULL,
     value    INTEGER NOT NULL, -- since the NIC side began; of a state: what holds
+    added    INTEGER NOT NULL, -- since the row before; of a state 1, of the first one 0
     reset    INTEGER NOT NULL  -- 1: the device's counter was set back in between
 ) STRICT;
 
@@ -381,6 +420,7 @@ CREATE INDEX message_by_operation ON message(rank_operation);
 CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
 CREATE INDEX reading_by_endpoint ON reading(endpoint, from_ns);
 CREATE INDEX port_counter_by_port ON port_counter(port, metric, to_ns);
+CREATE INDEX verdict_evidence_by_verdict ON verdict_evidence(verdict);
 CREATE INDEX operation_by_step ON operation(step, place);
 
 CREATE VIEW named_flow AS

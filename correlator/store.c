@@ -83,6 +83,27 @@ static int read_number(struct store *store, const char *sql, int64_t *number)
     return 0;
 }
 
+/* Of an older version. Views go first, since they name tables; indices go with theirs. */
+static int drop_schema(struct store *store)
+{
+    static const char all[] =
+        "SELECT group_concat(drop_one, ';') FROM (SELECT 'DROP ' || type || ' \"' || name || '\"' AS drop_one "
+        "FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' ORDER BY type DESC)";
+    sqlite3_stmt *statement;
+    int error = 0;
+
+    if (sqlite3_prepare_v2(store->database, all, -1, &statement, NULL) != SQLITE_OK)
+        return complain(store, "cannot make its tables anew");
+    char *sql = NULL;
+    if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0) != NULL)
+        sql = strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    if (sql != NULL)
+        error = run(store, sql, "cannot make its tables anew");
+    free(sql);
+    return error;
+}
+
 static int make_schema(struct store *store)
 {
     char mark[160];
@@ -90,6 +111,8 @@ static int make_schema(struct store *store)
     snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;", STORE_APPLICATION_ID,
              STORE_SCHEMA_VERSION);
     int error = run(store, "BEGIN IMMEDIATE;", "cannot start");
+    if (error == 0)
+        error = drop_schema(store);
     if (error == 0)
         error = run(store, store_schema, "cannot make its tables");
     if (error == 0)
@@ -113,10 +136,14 @@ static int check_schema(struct store *store)
         return make_schema(store);
     if (application != STORE_APPLICATION_ID)
         return log_error_return(-EINVAL, "store %s: a database of another program: give another file", store->path);
-    if (version != STORE_SCHEMA_VERSION)
+    if (version > STORE_SCHEMA_VERSION)
         return log_error_return(-EPROTO, "store %s: schema version %lld, this program writes %d: give another file",
                                 store->path, (long long)version, STORE_SCHEMA_VERSION);
-    return 0;
+    if (version == STORE_SCHEMA_VERSION)
+        return 0;
+    log_info("store %s: schema version %lld: made anew with version %d", store->path, (long long)version,
+             STORE_SCHEMA_VERSION);
+    return make_schema(store);
 }
 
 static int prepare_inserts(struct store *store)
@@ -167,6 +194,14 @@ static void bind(sqlite3_stmt *insert, int column, char kind, va_list *values)
     switch (kind) {
     case 'd':
         sqlite3_bind_double(insert, column, va_arg(*values, double));
+        return;
+    case 'p':
+        known = va_arg(*values, int);
+        double share = va_arg(*values, double);
+        if (known)
+            sqlite3_bind_double(insert, column, share);
+        else
+            sqlite3_bind_null(insert, column);
         return;
     case 's':
         sqlite3_bind_text(insert, column, va_arg(*values, const char *), -1, SQLITE_TRANSIENT);

@@ -11,11 +11,12 @@ struct analysis;
 struct store;
 
 #define STORE_APPLICATION_ID 0x51505343 /* "QPSC" */
-#define STORE_SCHEMA_VERSION 1
+#define STORE_SCHEMA_VERSION 2
 
 /*
- * Opens or makes the database. -EINVAL when the file is something else, -EPROTO when its schema is of another version,
- * another -errno (all logged with the path).
+ * Opens or makes the database; one whose schema is older is emptied and made anew, since rows follow from batches alone
+ * and are all replaced. -EINVAL when the file is something else, -EPROTO when its schema is newer, another -errno (all
+ * logged with the path).
  */
 int store_open(struct store **store, const char *path);
 

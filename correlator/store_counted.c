@@ -42,13 +42,14 @@ static const char *address_text(const uint8_t *address, char text[INET6_ADDRSTRL
 
 static void put_sources(struct store *store, const struct counted *counted)
 {
-    char text[256];
+    char text[256], missing[256];
 
     for (size_t i = 0; i < counted->sources.count; i++) {
         const struct record_traffic_source *record = &counted->sources.items[i].record;
         const char *name = traffic_source_name(record->kind);
-        store_put(store, STORE_traffic_source, "issn", (i64)counted->sources.items[i].stream + 1,
-                  name == NULL ? "unknown" : name, field_names(record->fields, text), (i64)record->grain_ns);
+        store_put(store, STORE_traffic_source, "isssn", (i64)counted->sources.items[i].stream + 1,
+                  name == NULL ? "unknown" : name, field_names(record->fields, text),
+                  field_names(~record->fields, missing), (i64)record->grain_ns);
     }
 }
 
@@ -92,10 +93,10 @@ static void put_port_counters(struct store *store, const struct counted *counted
     for (size_t i = 0; i < counted->port_counters.count; i++) {
         const struct port_counter *counter = &counted->port_counters.items[i];
         const char *name = port_metric_name(counter->record.metric);
-        store_put(store, STORE_port_counter, "iskiiii", row(counter->port), name == NULL ? "unknown" : name,
-                  (int)(counter->record.priority != PRIORITY_NONE), (i64)counter->record.priority,
-                  (i64)counter->from_ns, (i64)counter->to_ns, (i64)counter->record.value,
-                  (i64)((counter->record.flags & PORT_COUNTER_RESET) != 0));
+        store_put(store, STORE_port_counter, "iiskiiiii", (i64)i + 1, row(counter->port),
+                  name == NULL ? "unknown" : name, (int)(counter->record.priority != PRIORITY_NONE),
+                  (i64)counter->record.priority, (i64)counter->from_ns, (i64)counter->to_ns, (i64)counter->record.value,
+                  (i64)counter->added, (i64)((counter->record.flags & PORT_COUNTER_RESET) != 0));
     }
 }
 

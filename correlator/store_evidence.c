@@ -100,6 +100,11 @@ void store_evidence_rows(struct store *store, const struct naming *naming)
                   by_code, (i64)total->got_naks[3], known, (i64)total->got_rnr_naks, by_code, (i64)total->rnr_wait_ns,
                   by_code, (i64)total->rnr_last_ns, known, (i64)total->got_cnps);
     }
+    for (size_t i = 0; i < naming->flow_events.count; i++) {
+        const struct flow_event *event = &naming->flow_events.items[i];
+        store_put(store, STORE_flow_event, "iisiii", (i64)i + 1, (i64)event->flow + 1, flow_metric_name(event->metric),
+                  (i64)event->from_ns, (i64)event->to_ns, (i64)event->amount);
+    }
 }
 
 void store_pins(struct store *store, const struct analysis *analysis)

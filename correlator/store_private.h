@@ -6,6 +6,7 @@
  *   r  int64_t index or rank, below 0 is stored as NULL
  *   k  int (known or not), int64_t; stored as NULL when not known
  *   d  double
+ *   p  int (known or not), double; stored as NULL when not known
  *   s  const char *, NULL is stored as NULL
  */
 #pragma once
@@ -34,5 +35,11 @@ void store_setting_rows(struct store *store, const struct naming *naming);
 
 /* What the NIC sides keep (store_evidence.c). */
 void store_pins(struct store *store, const struct analysis *analysis);
+
+/* Verdicts with their numbers, and what cannot be told (store_verdict.c). */
+void store_verdicts(struct store *store, const struct analysis *analysis);
+
+/* What a port leaves out: "edges only, one queue", or "all". */
+const char *store_port_sees(const struct port *port, char text[64]);
 
 void store_rows(struct store *store, const struct analysis *analysis);

@@ -130,12 +130,13 @@ static void put_emitters(struct store *store, const struct analysis *analysis)
 
 static void put_ports(struct store *store, const struct naming *naming)
 {
-    char address[INET6_ADDRSTRLEN];
+    char address[INET6_ADDRSTRLEN], sees[64];
 
     for (size_t i = 0; i < naming->ports.count; i++) {
         const struct port *port = &naming->ports.items[i];
-        store_put(store, STORE_port, "iiiss", (i64)i + 1, (i64)port->stream + 1, (i64)port->record.port,
-                  fixed_text(port->record.name, sizeof port->record.name), address_text(port->record.address, address));
+        store_put(store, STORE_port, "iiisss", (i64)i + 1, (i64)port->stream + 1, (i64)port->record.port,
+                  fixed_text(port->record.name, sizeof port->record.name), address_text(port->record.address, address),
+                  store_port_sees(port, sees));
     }
     for (size_t i = 0; i < naming->processes.count; i++) {
         const struct process *process = &naming->processes.items[i];
@@ -348,17 +349,6 @@ static void put_rank_operations(struct store *store, const struct naming *naming
     }
 }
 
-static void put_verdicts(struct store *store, const struct job *job)
-{
-    for (size_t i = 0; i < job->verdicts.count; i++) {
-        const struct verdict *verdict = &job->verdicts.items[i];
-        store_put(store, STORE_verdict, "iisrrsiiids", (i64)i + 1, (i64)verdict->step,
-                  verdict_class_name(verdict->class), (i64)verdict->rank, (i64)verdict->peer_rank,
-                  verdict->device[0] == '\0' ? NULL : verdict->device, row(verdict->operation), (i64)verdict->size_ns,
-                  (i64)verdict->bound_ns, verdict->confidence, verdict->evidence);
-    }
-}
-
 void store_rows(struct store *store, const struct analysis *analysis)
 {
     const struct naming *naming = &analysis->naming;
@@ -377,7 +367,7 @@ void store_rows(struct store *store, const struct analysis *analysis)
     put_operations(store, naming, &analysis->job);
     put_rank_operations(store, naming, &analysis->job);
     put_details(store, analysis);
-    put_verdicts(store, &analysis->job);
+    store_verdicts(store, analysis);
     store_counted(store, analysis);
     store_pins(store, analysis);
 }

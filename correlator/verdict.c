@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/evidence.h"
 #include "correlator/verdict_private.h"
 
 static const uint32_t needs[] = {
-#define VERDICT_NEED(class, fields) [VERDICT_##class] = (fields),
-#include "correlator/verdict_need.def"
-#undef VERDICT_NEED
+#define VERDICT_CLASS(name, text, fields, meaning) (fields),
+#include "correlator/verdict_class.def"
+#undef VERDICT_CLASS
 };
 
 #define STEP_PARTS 100 /* less than this part of a step is not worth a verdict */
@@ -57,6 +58,22 @@ static int by_step(const void *a, const void *b)
     return (left->step > right->step) - (left->step < right->step);
 }
 
+/* Takes away the verdicts that rest on what nobody sees of the rank. */
+static void withhold(struct job *job)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; job->evidence != NULL && i < job->verdicts.count; i++) {
+        struct verdict *verdict = &job->verdicts.items[i];
+        if ((needs[verdict->class] & ~evidence_sight(job->evidence, verdict->rank)) == 0)
+            job->verdicts.items[kept++] = *verdict;
+        else
+            array_fini(&verdict->numbers);
+    }
+    if (job->evidence != NULL)
+        job->verdicts.count = kept;
+}
+
 void verdict_find(struct job *job)
 {
     struct judge judge = {.job = job};
@@ -68,19 +85,23 @@ void verdict_find(struct job *job)
     judge.share_ns = step_share(job);
     judge_links(&judge);
     judge_ranks(&judge);
+    judge_causes(&judge);
+    withhold(job);
     array_sort(&job->verdicts, by_step);
     free(judge.blames);
     array_fini(&judge.pairs);
 }
 
-void verdict_withhold(struct job *job, uint32_t fields)
+/* "messages, marks" */
+static size_t say_fields(uint32_t fields, char *text, size_t bytes)
 {
-    size_t kept = 0;
+    size_t length = 0;
 
-    for (size_t i = 0; i < job->verdicts.count; i++)
-        if ((needs[job->verdicts.items[i].class] & ~fields) == 0)
-            job->verdicts.items[kept++] = job->verdicts.items[i];
-    job->verdicts.count = kept;
+    for (unsigned bit = 0; bit < 32; bit++)
+        if ((fields >> bit & 1) != 0 && length < bytes)
+            length += (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : ", ",
+                                       source_field_name(bit));
+    return length;
 }
 
 bool verdict_withheld(uint32_t fields, char *text, size_t bytes)
@@ -89,15 +110,48 @@ bool verdict_withheld(uint32_t fields, char *text, size_t bytes)
     size_t length = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+    for (size_t i = 0; i < VERDICT_CLASSES; i++) {
         if ((needs[i] & ~fields) == 0 || length >= bytes)
             continue;
         missing |= needs[i] & ~fields;
         length += (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : ", ",
                                    verdict_class_name((enum verdict_class)i));
     }
-    for (unsigned bit = 0; bit < 32; bit++)
-        if ((missing >> bit & 1) != 0 && length < bytes)
-            length += (size_t)snprintf(text + length, bytes - length, ": no source of %s", source_field_name(bit));
+    if (missing != 0 && length < bytes)
+        length += (size_t)snprintf(text + length, bytes - length, ": no source of ");
+    if (length < bytes)
+        say_fields(missing, text + length, bytes - length);
     return missing != 0;
+}
+
+/* What of flows the evidence for a class needs, all of it together. */
+static uint32_t evidence_fields(enum verdict_class class)
+{
+    uint32_t fields = 0;
+
+    for (size_t kind = 0; kind < evidence_kinds_count; kind++)
+        if (evidence_kinds[kind].class == class)
+            fields |= evidence_needs(&evidence_kinds[kind]);
+    return fields;
+}
+
+enum verdict_sight verdict_sight(enum verdict_class class, uint32_t fields, uint32_t port_flags, char *missing,
+                                 size_t bytes)
+{
+    uint32_t of_flows = evidence_fields(class);
+    bool is_of_messages = (needs[class] & SOURCE_MESSAGES) != 0;
+    size_t length = 0;
+
+    missing[0] = '\0';
+    if ((needs[class] & ~fields) != 0) {
+        say_fields(needs[class] & ~fields, missing, bytes);
+        return VERDICT_SIGHT_NONE;
+    }
+    length = say_fields(of_flows & ~fields, missing, bytes);
+    if ((port_flags & PORT_PART_OF_FLOWS) != 0 && is_of_messages && length < bytes)
+        length += (size_t)snprintf(missing + length, bytes - length, "%ssome of the flows", length == 0 ? "" : ", ");
+    if ((port_flags & PORT_ONE_QUEUE) != 0 && (of_flows & SOURCE_ANSWERS) != 0 && length < bytes)
+        length += (size_t)snprintf(missing + length, bytes - length, "%sanswers that come to other queues",
+                                   length == 0 ? "" : ", ");
+    return length == 0 ? VERDICT_SIGHT_WHOLE : VERDICT_SIGHT_PART;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between verdict.c and the two that judge: verdict_link.c (links) and verdict_rank.c (ranks). */
+/* Between verdict.c and those that judge: verdict_link.c (links), verdict_rank.c (ranks), verdict_cause.c (why). */
 #pragma once
 
 #include "correlator/blame.h"
@@ -18,6 +18,9 @@ void judge_links(struct judge *judge);
 
 /* Gives ranks that were late by themselves a verdict; needs the slow pairs marked. */
 void judge_ranks(struct judge *judge);
+
+/* Gives verdicts the class that what was counted beside them shows. */
+void judge_causes(struct judge *judge);
 
 /* Adds to a verdict's evidence. */
 void judge_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));

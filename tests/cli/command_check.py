@@ -121,6 +121,35 @@ def why_shows_medians_over_steps():
 
 
 @test
+def why_shows_what_was_counted_beside_the_gap():
+    # Pause of 30 ms in a transfer of 50 ms, and 4 frames sent again where 0.5 would be usual.
+    more = """INSERT INTO verdict VALUES (2, 0, 'pausing', 1, 2, 'rxe1/1', 1, 40000000, 1, 0.5, 'x');
+        INSERT INTO port_counter VALUES (7, 2, 'pause_received_ns', 3, 1000000000000, 1000050000000, 30000000, 30000000, 0);
+        INSERT INTO flow_event VALUES (9, 2, 'retransmitted_frames', 1000000000000, 1000050000000, 4);
+        INSERT INTO verdict_evidence VALUES
+            (2, 0, 'flow_event', NULL, 2, 'flow', 'retransmitted_frames', NULL, 1000000000000, 1000050000000, 4, 0.5, NULL, 9, 9),
+            (2, 1, 'port_counter', 2, NULL, 'sender', 'pause_received_ns', 3, 1000000000000, 1000050000000, 30000000, 0, 0.6, 7, 8);
+        INSERT INTO withheld VALUES ('congested', 2, 'part', 'answers that come to other queues');"""
+    path = make_store("beside.db", SCHEMA, FIXTURE, after=more)
+    shown = text("why", "--step", "0", store=path)
+    flat = " ".join(shown.split())
+    assert "the link's sender was told to pause" in flat, shown
+    assert ("counted beside pausing: pause_received_ns of priority 3 at port far1 (sender): 30.000 ms in 50.0 ms (60 %), "
+            "usual 0.000 ms; rows port_counter 7-8") in flat, shown
+    assert ("counted beside pausing, not decisive: retransmitted_frames at flow 2 (flow): 4 in 50.0 ms, usual 0.5; "
+            "rows flow_event 9") in flat, shown
+    numbers = as_json("why", "--step", "0", store=path)["evidence"]
+    equal([(n["decides"], n["metric"], n["amount"], n["usual"], n["share"], n["first_row"], n["last_row"], n["port_name"], n["flow"])
+           for n in numbers], [(True, "pause_received_ns", 30000000, 0, 0.6, 7, 8, "far1", None),
+                               (False, "retransmitted_frames", 4, 0.5, None, 9, 9, None, 2)])
+    equal(as_json("why")["evidence"], [])
+    equal(as_json("steps", store=path)["withheld"],
+          [{"class": "congested", "port": 2, "port_name": "far1", "sight": "part", "missing": "answers that come to other queues"}])
+    assert "port far1: congested is given only where it shows: answers that come to other queues not seen" in " ".join(
+        text("steps", store=path).split())
+
+
+@test
 def why_lists_the_first_culprits_and_counts_the_rest():
     many = "".join(f"INSERT INTO verdict VALUES ({20 + n}, 0, 'host late', {n}, NULL, NULL, 1, {n + 1}, 1, 0.5, 'x');"
                    for n in range(20))
@@ -198,7 +227,7 @@ def qps_shows_what_a_job_had_when_it_has_ended():
 
 @test
 def qps_shows_what_was_counted():
-    after = """INSERT INTO traffic_source VALUES (1, 'psn', 'progress', 10000000);
+    after = """UPDATE traffic_source SET kind = 'psn', fields = 'progress', missing = 'messages', grain_ns = 10000000;
         INSERT INTO endpoint VALUES (1, 1, 1, 1, 17, 0, '10.0.0.1', NULL, 33, 'RTS', NULL, 992000000000, NULL),
             (2, 1, 1, NULL, 70, 0, NULL, NULL, NULL, 'INIT', NULL, 992000000000, 993000000000);
         INSERT INTO reading VALUES (1, 1000, 2000, 10, 10, 5, 40, 0, 4096, 2, 0, 512, NULL, NULL, 0),
@@ -368,7 +397,9 @@ def what_is_no_store_is_refused_in_one_line():
     foreign = make_store("foreign.db", after="CREATE TABLE t (a);")
     one_error(run("steps", store=foreign, code=1), foreign, "another program")
     newer = make_store("newer.db", SCHEMA, after="PRAGMA user_version = 7;")
-    one_error(run("steps", store=newer, code=1), newer, "version 7", "version 1")
+    one_error(run("steps", store=newer, code=1), newer, "version 7", "version 2", "came with")
+    older = make_store("older.db", SCHEMA, after="PRAGMA user_version = 1;")
+    one_error(run("steps", store=older, code=1), older, "version 1", "version 2", "make it again", older + ".journal")
     damaged = os.path.join(HERE, "damaged.db")
     with open(STORE, "rb") as whole, open(damaged, "wb") as cut:
         cut.write(whole.read()[:8192])

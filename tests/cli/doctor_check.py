@@ -147,6 +147,17 @@ def the_store_is_looked_at():
 
 
 @test
+def each_stream_of_the_store_is_shown_with_its_source():
+    shown = " ".join(text("doctor", "--root", machine()).split())
+    assert ("nic far0,far1 on node-a: source dpdk, grain 8.00 us; does not see progress, states; leaves out at its ports: "
+            "far1: one queue; it has ended") in shown, shown
+    assert "host job on node-a: source probes" in shown, shown
+    streams = as_json("doctor", "--root", machine())["streams"]
+    equal([(s["emitter"], s["source"], s["grain_ns"], s["missing"], s["left_out"]) for s in streams],
+          [("host", "probes", None, None, None), ("nic", "dpdk", 8000, "progress, states", "far1: one queue")])
+
+
+@test
 def one_program_can_be_asked_for():
     without = capabilities(13)
     names = set(look(without, options=("--for", "host")))

@@ -3,7 +3,7 @@
 -- In step 1 the GPU of rank 2 was 51.2 ms late. Steps begin at 1000 s plus 0, 100 and 251.2 ms and follow each other
 -- without a pause. All numbers that tests expect follow from these rows by arithmetic.
 BEGIN;
-INSERT INTO meta VALUES ('schema_version', '1'), ('generator', 'fixture'), ('reference_boot', '00000000000000aa'),
+INSERT INTO meta VALUES ('schema_version', '2'), ('generator', 'fixture'), ('reference_boot', '00000000000000aa'),
     ('realtime_minus_reference_ns', '1700000000000000000'), ('ranks_count', '4');
 
 INSERT INTO emitter VALUES
@@ -20,8 +20,10 @@ INSERT INTO gap VALUES
 INSERT INTO counter VALUES (1, 0, 'frames_total', 123456), (1, 2, 'frames_dropped_total', 0),
     (2, 0, 'calls_missed_total', 3);
 
-INSERT INTO port VALUES (1, 1, 1, 'far0', '10.0.0.1'), (2, 1, 2, 'far1', '10.0.0.2'), (3, 1, 3, 'far2', '10.0.0.3'),
-    (4, 1, 4, 'far3', '10.0.0.4');
+INSERT INTO traffic_source VALUES (1, 'dpdk', 'packets, messages', 'progress, states', 8000);
+
+INSERT INTO port VALUES (1, 1, 1, 'far0', '10.0.0.1', 'all'), (2, 1, 2, 'far1', '10.0.0.2', 'one queue'),
+    (3, 1, 3, 'far2', '10.0.0.3', 'all'), (4, 1, 4, 'far3', '10.0.0.4', 'all');
 
 INSERT INTO process VALUES (1, 2, 1000, 'train', '/usr/lib/librccl.so.1', 991000000000, NULL),
     (2, 2, 1001, 'train', '/usr/lib/librccl.so.1', 991000000000, NULL),

@@ -232,12 +232,19 @@ static void play(struct maker *maker, int rank, const struct connection *connect
         maker->free_ns[next] = at;
 }
 
-static void send_batches(struct maker *maker)
+static uint64_t latest_free(const struct maker *maker)
 {
     uint64_t latest = 0;
 
     for (int rank = 0; rank < maker->job->options.ranks; rank++)
         latest = maker->free_ns[rank] > latest ? maker->free_ns[rank] : latest;
+    return latest;
+}
+
+static void send_batches(struct maker *maker)
+{
+    uint64_t latest = latest_free(maker);
+
     feed_send(&maker->job->nic, latest);
     feed_send(&maker->job->host, latest);
 }
@@ -283,10 +290,8 @@ static void group(struct maker *maker)
 static void begin_step(struct maker *maker)
 {
     const struct made_options *options = &maker->job->options;
-    uint64_t latest = 0;
+    uint64_t latest = latest_free(maker);
 
-    for (int rank = 0; rank < options->ranks; rank++)
-        latest = maker->free_ns[rank] > latest ? maker->free_ns[rank] : latest;
     for (int rank = 0; rank < options->ranks; rank++) {
         maker->enqueue_ns[rank] = latest + COMPUTE_NS + chance(maker, MADE_MS);
         if (faulty(maker, MADE_HOST, rank))
@@ -301,6 +306,7 @@ static void play_step(struct maker *maker)
 {
     unsigned others = (unsigned)maker->job->options.ranks - 1;
 
+    maker->job->step_begin_ns[maker->step] = latest_free(maker);
     begin_step(maker);
     collective(maker, OPERATION_ALL_GATHER, others);
     collective(maker, OPERATION_ALL_REDUCE, 2 * others);
@@ -308,6 +314,7 @@ static void play_step(struct maker *maker)
     collective(maker, OPERATION_REDUCE_SCATTER, others);
     if (maker->job->options.groups)
         group(maker);
+    maker->job->step_end_ns[maker->step] = latest_free(maker);
 }
 
 static void set_up(struct maker *maker)
@@ -324,6 +331,10 @@ static void set_up(struct maker *maker)
     for (int channel = 0; channel < options->channels; channel++)
         for (int rank = 0; rank < options->ranks; rank++)
             maker->rings[rank][channel] = connect_ranks(maker, rank, 2 * channel, maker->free_ns);
+    for (int rank = 0; rank < options->ranks; rank++) {
+        job->data_flow[rank] = maker->rings[rank][0].data_flow;
+        job->credit_flow[rank] = maker->rings[rank][0].credit_flow;
+    }
     for (int rank = 0; rank < options->ranks; rank++)
         maker->free_ns[rank] = START_NS;
 }

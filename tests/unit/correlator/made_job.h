@@ -43,6 +43,10 @@ struct made_job {
     uint64_t sent_bytes; /* payload that all ranks sent in all operations */
     int operations;      /* of one step */
     uint64_t first_step_ns;
+    uint64_t step_begin_ns[MADE_STEPS_MAX]; /* nothing is sent before it */
+    uint64_t step_end_ns[MADE_STEPS_MAX];   /* nor after it */
+    uint32_t data_flow[MADE_RANKS_MAX];     /* from the rank to the next one, on the first channel */
+    uint32_t credit_flow[MADE_RANKS_MAX];   /* to the rank from the next one: in it the answers to its data travel */
 };
 
 /* Heap; to be given to made_destroy. */

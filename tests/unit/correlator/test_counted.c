@@ -179,25 +179,38 @@ static void what_is_seen_is_what_sources_say(void **state)
     free(world);
 }
 
-static void verdicts_rest_on_what_is_seen(void **state)
+static void classes_rest_on_what_is_seen(void **state)
 {
-    struct job job = {0};
     char text[256];
 
     (void)state;
-    for (unsigned i = 0; i < 3; i++)
-        array_add(&job.verdicts)->class = (enum verdict_class)i;
-    verdict_withhold(&job, SOURCE_MESSAGES);
-    assert_int_equal(job.verdicts.count, 3);
     assert_false(verdict_withheld(SOURCE_MESSAGES, text, sizeof text));
-    verdict_withhold(&job, SOURCE_PROGRESS);
-    assert_int_equal(job.verdicts.count, 1);
-    assert_int_equal(job.verdicts.items[0].class, VERDICT_HOST_LATE);
     assert_true(verdict_withheld(SOURCE_PROGRESS, text, sizeof text));
     assert_non_null(strstr(text, "no source of messages"));
     assert_non_null(strstr(text, verdict_class_name(VERDICT_GPU_LATE)));
     assert_null(strstr(text, verdict_class_name(VERDICT_HOST_LATE)));
-    array_fini(&job.verdicts);
+}
+
+/* Of a port: what its source does not fill, and what its flags leave out. */
+static void each_port_has_its_own_sight(void **state)
+{
+    uint32_t frames = traffic_source_fields(TRAFFIC_SOURCE_DPDK);
+    char text[128];
+
+    (void)state;
+    assert_int_equal(verdict_sight(VERDICT_NETWORK_LOSSY, frames, 0, text, sizeof text), VERDICT_SIGHT_WHOLE);
+    assert_int_equal(verdict_sight(VERDICT_HOST_LATE, SOURCE_PROGRESS, 0, text, sizeof text), VERDICT_SIGHT_WHOLE);
+    assert_int_equal(verdict_sight(VERDICT_GPU_LATE, SOURCE_PROGRESS, 0, text, sizeof text), VERDICT_SIGHT_NONE);
+    assert_string_equal(text, "messages");
+    assert_int_equal(verdict_sight(VERDICT_NETWORK_LOSSY, SOURCE_MESSAGES | SOURCE_ANSWERS, 0, text, sizeof text),
+                     VERDICT_SIGHT_PART);
+    assert_string_equal(text, "retransmissions");
+    assert_int_equal(verdict_sight(VERDICT_RECEIVER_SLOW, frames, PORT_ONE_QUEUE, text, sizeof text),
+                     VERDICT_SIGHT_PART);
+    assert_int_equal(verdict_sight(VERDICT_PAUSING, frames, PORT_ONE_QUEUE, text, sizeof text), VERDICT_SIGHT_WHOLE);
+    assert_int_equal(verdict_sight(VERDICT_GPU_LATE, frames, PORT_PART_OF_FLOWS, text, sizeof text),
+                     VERDICT_SIGHT_PART);
+    assert_string_equal(text, "some of the flows");
 }
 
 static int64_t number(sqlite3 *store, const char *sql)
@@ -244,7 +257,7 @@ static void the_store_has_what_was_counted(void **state)
     assert_int_equal(analysis_write(analysis, path), 0);
     assert_int_equal(sqlite3_open(path, &store), SQLITE_OK);
     assert_int_equal(number(store, "SELECT count(*) FROM traffic_source WHERE kind = 'mlx5' AND grain_ns = 200000 AND "
-                                   "fields = 'packets, wire_bytes'"),
+                                   "fields = 'packets, wire_bytes' AND missing LIKE '%messages%'"),
                      1);
     assert_int_equal(number(store,
                             "SELECT count(*) FROM endpoint WHERE qpn = 17 AND address = '10.0.0.1' AND port = 1 AND "
@@ -309,8 +322,9 @@ int main(void)
         cmocka_unit_test(endpoints_find_their_queue_pairs),
         cmocka_unit_test(readings_and_counters_are_in_the_reference_clock),
         cmocka_unit_test(what_is_seen_is_what_sources_say),
-        cmocka_unit_test(verdicts_rest_on_what_is_seen),
         cmocka_unit_test(pins_are_in_the_store),
+        cmocka_unit_test(classes_rest_on_what_is_seen),
+        cmocka_unit_test(each_port_has_its_own_sight),
         cmocka_unit_test(the_store_has_what_was_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
