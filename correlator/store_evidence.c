@@ -56,7 +56,7 @@ static int32_t pair_by_nic(const struct naming *naming, size_t index)
     return -1;
 }
 
-struct evidence {
+struct flow_fate {
     int32_t pair;
     const char *paired_by;
     i64 source_qpn;
@@ -64,35 +64,35 @@ struct evidence {
     struct record_flow_total total;
 };
 
-static void find_evidence(struct evidence *evidence, const struct naming *naming, size_t index)
+static void find_fate(struct flow_fate *fate, const struct naming *naming, size_t index)
 {
     const struct flow *flow = &naming->flows.items[index];
     static const char *const ways[] = {NULL, "acknowledgements", "set-up", "host"};
     int32_t by_nic = pair_by_nic(naming, index), by_host = pair_by_host(naming, flow);
     uint8_t way = flow->total.paired_by;
 
-    *evidence = (struct evidence){.pair = by_host >= 0 ? by_host : by_nic, .total = flow->total};
-    evidence->by_code = evidence->pair >= 0 && evidence->pair == by_nic;
-    evidence->paired_by = by_host >= 0 ? "host" : by_nic >= 0 ? ways[way < 4 ? way : 0] : NULL;
-    if (evidence->pair < 0)
+    *fate = (struct flow_fate){.pair = by_host >= 0 ? by_host : by_nic, .total = flow->total};
+    fate->by_code = fate->pair >= 0 && fate->pair == by_nic;
+    fate->paired_by = by_host >= 0 ? "host" : by_nic >= 0 ? ways[way < 4 ? way : 0] : NULL;
+    if (fate->pair < 0)
         return;
-    const struct flow *other = &naming->flows.items[evidence->pair];
-    evidence->source_qpn = other->record.destination_qpn;
-    evidence->total.got_acks = other->total.acks;
-    evidence->total.got_rnr_naks = other->total.rnr_naks;
-    evidence->total.got_cnps = other->total.cnps;
+    const struct flow *other = &naming->flows.items[fate->pair];
+    fate->source_qpn = other->record.destination_qpn;
+    fate->total.got_acks = other->total.acks;
+    fate->total.got_rnr_naks = other->total.rnr_naks;
+    fate->total.got_cnps = other->total.cnps;
 }
 
 void store_evidence_rows(struct store *store, const struct naming *naming)
 {
     for (size_t i = 0; i < naming->flows.count; i++) {
-        struct evidence evidence;
-        find_evidence(&evidence, naming, i);
-        const struct record_flow_total *total = &evidence.total;
-        int known = evidence.pair >= 0, by_code = evidence.by_code;
-        i64 naks = known ? naming->flows.items[evidence.pair].total.naks : 0;
+        struct flow_fate fate;
+        find_fate(&fate, naming, i);
+        const struct record_flow_total *total = &fate.total;
+        int known = fate.pair >= 0, by_code = fate.by_code;
+        i64 naks = known ? naming->flows.items[fate.pair].total.naks : 0;
         store_put(store, STORE_flow_evidence, "irskiiiiiiiikkkkkkkkkk", (i64)i + 1,
-                  evidence.pair < 0 ? (i64)-1 : (i64)evidence.pair + 1, evidence.paired_by, known, evidence.source_qpn,
+                  fate.pair < 0 ? (i64)-1 : (i64)fate.pair + 1, fate.paired_by, known, fate.source_qpn,
                   (i64)total->covered_psns, (i64)total->late_unknown_frames, (i64)total->reordered_frames,
                   (i64)total->duplicate_frames, (i64)total->timeouts, (i64)total->pauses,
                   (i64)total->source_port_changes, (i64)total->codepoints, known, (i64)total->got_acks, known, naks,
