@@ -15,6 +15,7 @@ enum operation {
 };
 
 __u32 call_returns = 0; /* the return probes are set */
+__u32 captures = 0;     /* graphs that are being captured, in all processes */
 
 /* ncclWaitSignalDesc_t */
 struct wait_descriptor {
@@ -46,11 +47,13 @@ static __always_inline void emit_call(const struct event_call *call, __u32 group
 static __always_inline __u32 enter_call(registers_t *registers, struct nccl_thread *thread, __u64 communicator,
                                         __u8 *flags)
 {
-    const __u32 process = ring_note_process(registers, PROCESS_COLLECTIVE);
+    *flags = 0;
+    if (thread == NULL || thread->noted == 0 || captures != 0)
+        *flags = ring_note_process(registers, PROCESS_COLLECTIVE) >= PROCESS_CAPTURES ? EVENT_CALL_CAPTURED : 0;
     communicator_meet(registers, thread, communicator);
-    *flags = process >= PROCESS_CAPTURES ? EVENT_CALL_CAPTURED : 0;
     if (thread == NULL)
         return 0;
+    thread->noted = 1;
     thread->in_bcast = 0;
     if (thread->depth != 0) {
         thread->group_calls++;

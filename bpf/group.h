@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What a thread has open in the collective library: groups, and the call that makes communicators. The map is
- * nccl.bpf.c's.
+ * thread.bpf.c's.
  */
 #pragma once
 
@@ -25,6 +25,7 @@ struct nccl_thread {
     __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
     __u32 in_call;       /* a data call outside of groups, whose return will be told */
     __u32 in_inner;      /* and within it one that does not count */
+    __u32 noted;         /* its process is known to have called the library */
     struct pending call; /* the init call that runs outside of a group, or within one until it returns */
     __u64 told;          /* the communicator that this thread used last, told by then */
     __u64 told_since;    /* communicators_forgotten */
@@ -44,6 +45,7 @@ struct nccl_thread_map {
 };
 
 extern struct nccl_thread_map nccl_threads SEC(".maps");
+extern __u32 captures;
 
 static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
 {

@@ -12,7 +12,6 @@
 #define RESULT_IN_PROGRESS     7  /* ncclInProgress */
 #define CONFIG_BLOCKING_OFFSET 16 /* ncclConfig_t: size, magic, version, blocking */
 
-struct nccl_thread_map nccl_threads SEC(".maps");
 struct communicator_layout_map communicator_layouts SEC(".maps");
 struct communicator_told_map communicators_told SEC(".maps");
 __u64 communicators_forgotten = 0;

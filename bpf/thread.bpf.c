@@ -3,12 +3,14 @@
  * Who makes whom: thread creation and ends of the processes that matter, and the clock of all probes. Also the home of
  * what the probes share (ring.h).
  */
+#include "bpf/group.h"
 #include "bpf/ring.h"
 
 #include <bpf/bpf_tracing.h>
 
 struct ring_map events SEC(".maps");
 struct process_map processes SEC(".maps");
+struct nccl_thread_map nccl_threads SEC(".maps");
 
 __u64 events_lost = 0;
 __u64 events_lost_at_ns = 0;
@@ -67,8 +69,10 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
     const __u32 tgid = task->tgid;
-    if (bpf_map_lookup_elem(&processes, &tgid) != NULL)
-        end_process(&tgid);
+    if (bpf_map_lookup_elem(&processes, &tgid) == NULL)
+        return 0;
+    end_process(&tgid);
+    bpf_task_storage_delete(&nccl_threads, (void *)bpf_get_current_task_btf());
     return 0;
 }
 
