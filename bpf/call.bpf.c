@@ -15,7 +15,6 @@ enum operation {
 };
 
 __u32 call_returns = 0; /* the return probes are set */
-__u32 captures = 0;     /* graphs that are being captured, in all processes */
 
 /* ncclWaitSignalDesc_t */
 struct wait_descriptor {

@@ -32,6 +32,7 @@ enum event_kind {
     EVENT_QUEUE_PAIR_MODIFY,
     EVENT_QUEUE_PAIR_DESTROY,
     EVENT_COMMUNICATOR,
+    EVENT_MARKER,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -154,6 +155,22 @@ struct event_call_return {
     __u32 reserved;
 };
 
+enum event_marker_flag {
+    EVENT_MARKER_SUBMITTED = 1, /* its entry only: entered_ns and nothing else of its time and result */
+    EVENT_MARKER_DRIVER = 2,    /* seen at the driver */
+};
+/* Return of a call of the GPU's runtime or driver. */
+struct event_marker {
+    struct event_header header;
+    __u64 entered_ns;
+    __u64 stream;
+    __u64 handle; /* what it is about: a graph, an event, a function, a number of bytes */
+    __u64 made;   /* what it has made: a graph, memory */
+    __s32 result;
+    __u16 marker; /* enum marker_kind */
+    __u16 flags;
+};
+
 enum event_farewell {
     FAREWELL_DESTROY = 1,
     FAREWELL_ABORT,
@@ -231,6 +248,7 @@ _Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
 _Static_assert(sizeof(struct event_group) == 40, "event_group");
 _Static_assert(sizeof(struct event_call) == 64, "event_call");
 _Static_assert(sizeof(struct event_call_return) == 32, "event_call_return");
+_Static_assert(sizeof(struct event_marker) == 64, "event_marker");
 _Static_assert(sizeof(struct event_destroy) == 40, "event_destroy");
 _Static_assert(sizeof(struct event_queue_pair_create) == 80, "event_queue_pair_create");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");

@@ -45,7 +45,6 @@ struct nccl_thread_map {
 };
 
 extern struct nccl_thread_map nccl_threads SEC(".maps");
-extern __u32 captures;
 
 static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
 {

@@ -34,6 +34,7 @@ extern struct process_map processes SEC(".maps");
 extern __u64 events_lost;
 extern __u64 events_lost_at_ns;
 extern __u64 reads_failed;
+extern __u32 captures; /* graphs that are being captured, in all processes */
 extern __u64 processes_refused;
 extern const volatile __u64 wake_bytes; /* a data call wakes user space only when so much waits */
 

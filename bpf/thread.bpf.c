@@ -18,6 +18,8 @@ __u64 reads_failed = 0;
 __u64 processes_refused = 0;
 const volatile __u64 wake_bytes = 0;
 
+__u32 captures = 0;
+
 __u64 clock_now_ns = 0;
 
 char licence[] SEC("license") = "Dual BSD/GPL";
@@ -43,6 +45,9 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 
 static __always_inline void end_process(const __u32 *tgid)
 {
+    const __u32 *process = bpf_map_lookup_elem(&processes, tgid);
+    if (process != NULL && *process >= PROCESS_CAPTURES)
+        __sync_fetch_and_add(&captures, -(*process / PROCESS_CAPTURES));
     bpf_map_delete_elem(&processes, tgid);
     struct event_exit *event = ring_reserve(EVENT_PROCESS_EXIT, sizeof *event);
     if (event != NULL)

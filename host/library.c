@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/marker.h"
 #include "host/elf.h"
 
 enum moment { ENTRY, RETURN };

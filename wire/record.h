@@ -566,6 +566,25 @@ struct record_call {           /* header.source: the communicator; sent again if
     uint8_t flags;     /* and the result */
 };
 
+enum marker_flag {
+    MARKER_SUBMITTED = 1,     /* only its entry is known: duration_ns and result are 0 */
+    MARKER_DRIVER = 2,        /* seen at the driver: a submission may have been seen at the runtime too */
+    MARKER_GRAPH_UNKNOWN = 4, /* what the graph holds was not seen */
+};
+struct record_marker { /* header.source: the process; a call of the GPU's runtime or driver: never the GPU's own time */
+    struct record_header header;
+    uint64_t entered_ns;
+    uint64_t duration_ns;
+    uint64_t stream;
+    uint64_t handle; /* what it is about: a graph, an event, a function, a number of bytes */
+    uint64_t made;   /* what it has made: a graph, memory */
+    uint32_t tid;
+    int32_t result;          /* 0 = good */
+    uint32_t captured_calls; /* data calls: of a capture's end those that it captured, of a graph those that it holds */
+    uint16_t marker;         /* bpf/marker.def */
+    uint16_t flags;
+};
+
 enum operation_kind {
 #define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
 #include "wire/operation.def"

@@ -14,6 +14,9 @@
 static void publish_call(void *context, struct record_call *call)
 {
     struct tracker *tracker = context;
+    const struct communicator *communicator = communicator_by_number(tracker->communicators, call->header.source);
+    if ((call->flags & CALL_CAPTURED) != 0 && communicator != NULL)
+        tracker_capture_call(tracker, communicator->record.process, call);
     tracker_publish(tracker, RECORD_CALL, call, sizeof *call);
 }
 

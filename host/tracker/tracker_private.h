@@ -27,6 +27,8 @@ struct tracker {
     struct queue_pair_table *queue_pairs;
     /* call */
     struct call_groups *groups;
+    /* marker */
+    struct graph_table *graphs;
 };
 
 /* What happens to all subjects; NULL where it does not concern one. */
@@ -90,3 +92,8 @@ void tracker_queue_pairs_disown(struct tracker *tracker, uint32_t process);
 
 /* The thread's group end has returned. */
 void tracker_calls_return(struct tracker *tracker, const struct event_group *event);
+
+/* ---- tracker_marker.c ---- */
+
+/* A data call that was made while its process captured a graph. */
+void tracker_capture_call(struct tracker *tracker, uint32_t process, const struct record_call *call);

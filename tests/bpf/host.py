@@ -67,6 +67,7 @@ class Records:
         self.communicators = self._latest("communicator", "communicator")
         self.queue_pairs = self._latest("queue_pair", "queue_pair")
         self.calls = [r for r in records if r["record"] == "call"]
+        self.markers = [r for r in records if r["record"] == "marker"]
         self.losses = [r for r in records if r["record"] == "loss"]
         self.counters = {r["name"]: r["total"] for r in records if r["record"] == "counter"}
         self.history = [r for r in records if r["record"] == "communicator"]
@@ -99,6 +100,8 @@ class Tree:
         self.verbs = "/elsewhere/odd.bin"
         self._copy(f"{build}/tests/bpf/libsomething-odd.so", self.library)
         self._copy(f"{build}/tests/bpf/libodd-verbs.so", self.verbs)
+        self.runtime = "/elsewhere/runtime.bin"
+        self._copy(f"{build}/tests/bpf/libodd-runtime.so", self.runtime)
         self._copy(f"{build}/tests/bpf/bpf_test_program", "/program")
         self._copy(f"{build}/tests/bpf/bpf_test_family", "/family")
         for needed in self._needed(f"{build}/tests/bpf/bpf_test_program"):
@@ -118,7 +121,7 @@ class Tree:
         return re.findall(r"(/\S+) \(0x", text)
 
     def start(self, *arguments, wait=False, **environment):
-        variables = {"STANDIN_VERBS": self.verbs, **({"PROGRAM_WAIT": "1"} if wait else {}), **environment}
+        variables = {"STANDIN_VERBS": self.verbs, "STANDIN_RUNTIME": self.runtime, **({"PROGRAM_WAIT": "1"} if wait else {}), **environment}
         return Program(["chroot", self.path, "/program", self.library, *arguments], variables)
 
     def start_family(self, **environment):

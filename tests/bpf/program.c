@@ -3,7 +3,7 @@
  * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
  * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
  *
- *   program LIBRARY full|short|hang|late [COUNT...]
+ *   program LIBRARY full|short|hang|late|graphs [COUNT...]
  *
  * After loading the library, and after each COUNT of calls, it says so and, with PROGRAM_WAIT set, waits for a line on
  * stdin.
@@ -20,6 +20,10 @@
 #include <unistd.h>
 
 #include "tests/bpf/standin.h"
+
+struct dimensions {
+    unsigned x, y, z;
+};
 
 #define FUNCTIONS(each)                                                                                                \
     each(ncclCommInitRank) each(ncclCommInitRankConfig) each(ncclCommInitRankScalable) each(ncclCommInitAll)           \
@@ -323,6 +327,105 @@ static void make_children(comm_t parent)
     lib.ncclCommSplit(parent, -1, 0, &none, NULL);
 }
 
+/* ---- the GPU's runtime ---- */
+
+static struct {
+    int (*cudaStreamBeginCapture)(void *, int);
+    int (*cudaStreamEndCapture)(void *, void **);
+    int (*cudaGraphInstantiate)(void **, void *, unsigned long long);
+    int (*cudaGraphLaunch)(void *, void *);
+    int (*cudaStreamSynchronize)(void *);
+    int (*cudaDeviceSynchronize)(void);
+    int (*cudaLaunchKernel)(const void *, struct dimensions, struct dimensions, void **, size_t, void *);
+    int (*cudaMalloc)(void **, size_t);
+} gpu;
+
+static void load_runtime(void)
+{
+    void *runtime = dlopen(getenv("STANDIN_RUNTIME"), RTLD_NOW);
+    if (runtime == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(3);
+    }
+#define FIND(name, symbol) *(void **)&gpu.name = dlsym(runtime, symbol);
+    FIND(cudaStreamBeginCapture, "cudaStreamBeginCapture")
+    FIND(cudaStreamEndCapture, "cudaStreamEndCapture")
+    FIND(cudaGraphInstantiate, "cudaGraphInstantiate")
+    FIND(cudaGraphLaunch, "cudaGraphLaunch")
+    FIND(cudaStreamSynchronize, "cudaStreamSynchronize_ptsz")
+    FIND(cudaDeviceSynchronize, "cudaDeviceSynchronize")
+    FIND(cudaLaunchKernel, "cudaLaunchKernel")
+    FIND(cudaMalloc, "cudaMalloc")
+}
+
+static void tell_marker(int marker, uint64_t before_ns, uint64_t stream, void *handle, void *made, int result,
+                        int captured)
+{
+    printf("{\"marker\":%d,\"pid\":%d,\"before_ns\":%" PRIu64 ",\"after_ns\":%" PRIu64 ",\"stream\":\"0x%" PRIx64
+           "\",\"handle\":\"0x%" PRIxPTR "\",\"made\":\"0x%" PRIxPTR "\",\"result\":%d,\"captured_calls\":%d}\n",
+           marker, getpid(), before_ns, now_ns(), stream, (uintptr_t)handle, (uintptr_t)made, result, captured);
+}
+
+/* Two collectives and a group of three calls, on the captured stream and on one that would be joined to it. */
+static void *capture(comm_t comm)
+{
+    char buffer[8];
+    void *graph = NULL;
+    void *executable = NULL;
+    uint64_t before_ns = now_ns();
+    int result = gpu.cudaStreamBeginCapture(STREAM(1), 9); /* refused */
+    tell_marker(6, before_ns, 0x5001, NULL, NULL, result, 0);
+    lib.ncclAllReduce(buffer, buffer, 200, 7, 0, comm, STREAM(1));
+    before_ns = now_ns();
+    result = gpu.cudaStreamBeginCapture(STREAM(1), 0);
+    tell_marker(6, before_ns, 0x5001, NULL, NULL, result, 0);
+    lib.ncclAllReduce(buffer, buffer, 201, 7, 0, comm, STREAM(1));
+    lib.ncclAllGather(buffer, buffer, 202, 7, comm, STREAM(2));
+    lib.ncclGroupStart();
+    lib.ncclSend(buffer, 203, 7, 1, comm, STREAM(2));
+    lib.ncclRecv(buffer, 204, 7, 1, comm, STREAM(2));
+    lib.ncclSend(buffer, 205, 7, 3, comm, STREAM(2));
+    lib.ncclGroupEnd();
+    before_ns = now_ns();
+    result = gpu.cudaStreamEndCapture(STREAM(1), &graph);
+    tell_marker(7, before_ns, 0x5001, NULL, graph, result, 5);
+    lib.ncclAllReduce(buffer, buffer, 206, 7, 0, comm, STREAM(1));
+    before_ns = now_ns();
+    result = gpu.cudaGraphInstantiate(&executable, graph, 0);
+    tell_marker(1, before_ns, 0, graph, executable, result, 5);
+    return executable;
+}
+
+static void use_graphs(comm_t comm, int launches)
+{
+    char buffer[8];
+    void *memory = NULL;
+    void *executable = capture(comm);
+    const struct dimensions one = {1, 1, 1};
+    for (int i = 0; i < launches; i++) {
+        uint64_t before_ns = now_ns();
+        int result = gpu.cudaGraphLaunch(executable, STREAM(7));
+        tell_marker(2, before_ns, 0x5007, executable, NULL, result, 5);
+        lib.ncclAllReduce(buffer, buffer, 210, 7, 0, comm, STREAM(1));
+        before_ns = now_ns();
+        result = gpu.cudaStreamSynchronize(STREAM(7));
+        tell_marker(3, before_ns, 0x5007, NULL, NULL, result, 0);
+    }
+    uint64_t before_ns = now_ns();
+    int result = gpu.cudaDeviceSynchronize();
+    tell_marker(4, before_ns, 0, NULL, NULL, result, 0);
+    before_ns = now_ns();
+    result = gpu.cudaGraphLaunch((void *)0x1234, STREAM(7)); /* of a graph that nobody has seen */
+    tell_marker(2, before_ns, 0x5007, (void *)0x1234, NULL, result, -1);
+    printf("{\"launched\":1}\n");
+    fflush(stdout);
+    if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
+        exit(3);
+    for (int i = 0; i < 100; i++)
+        gpu.cudaLaunchKernel((const void *)0x4711, one, one, NULL, 0, STREAM(3));
+    gpu.cudaMalloc(&memory, 4096);
+}
+
 static void do_everything(void)
 {
     struct unique_id id = make_id(1), later = make_id(2);
@@ -373,6 +476,15 @@ int main(int argc, char **argv)
     comm_t comm;
     lib.ncclCommInitRank(&comm, 2, id, 1);
     tell("init_rank", comm, &id, 2, 1);
+    if (strcmp(argv[2], "graphs") == 0) {
+        load_runtime();
+        printf("{\"made\":1}\n");
+        fflush(stdout);
+        if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
+            return 3;
+        use_graphs(comm, 3);
+        return 0;
+    }
     if (strcmp(argv[2], "late") == 0) { /* what came before is over when the daemon starts */
         printf("{\"made\":1}\n");
         fflush(stdout);

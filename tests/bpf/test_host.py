@@ -9,7 +9,7 @@ import sys
 import time
 
 from family import check_family, check_late_family
-from host import AFTER_LOSS, FOREIGN, LATE, Host, Tree, check_everything, skip_reason, take_machine
+from host import AFTER_LOSS, FOREIGN, GROUPED, LATE, Host, Tree, check_everything, skip_reason, take_machine
 
 BUILD = sys.argv[1]
 HOST = f"{BUILD}/host/qpscope-host"
@@ -118,6 +118,58 @@ def late_containers(tree):
     records = host.stop()
     assert sum("probes in " + tree.library in line for line in host.log) == 1, host.log
     return "; ".join(check_everything(records, program, tree) for program in programs)
+
+
+CAPTURED, REPLAYED, GRAPH_UNKNOWN = 4, 8, 4
+
+
+def check_markers(records, program):
+    """Each call of the runtime once, with what it was about and how long it took."""
+    told = program.all("marker")
+    markers = [m for m in records.markers if m["source"] == records.process_of(program.pid)["process"]]
+    assert [m["marker"] for m in markers] == [line["marker"] for line in told], markers
+    for line, marker in zip(told, markers):
+        assert line["before_ns"] <= marker["entered_ns"] <= marker["entered_ns"] + marker["duration_ns"] <= \
+            line["after_ns"], (line, marker)
+        unknown = line["captured_calls"] < 0
+        for key in ("stream", "handle", "made", "result"):
+            assert marker[key] == line[key], (key, marker, line)
+        assert marker["captured_calls"] == (0 if unknown else line["captured_calls"]), (marker, line)
+        assert marker["flags"] == (GRAPH_UNKNOWN if unknown else 0), (marker, line)
+        assert line["marker"] not in (3, 4) or marker["duration_ns"] >= 1_000_000, marker
+    return [m for m in markers if m["marker"] == 2 and not m["flags"]]
+
+
+def graphs(tree):
+    """Captured calls are told as captured, and each launch of their graph makes them again, numbered as they run."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
+                "--library", tree.path + tree.runtime)
+    program = tree.start("graphs", wait=True)
+    program.go()
+    program.wait_for("made")
+    program.go()
+    program.wait_for("launched")
+    program.go()
+    program.finish()
+    records = host.stop()
+    launches = check_markers(records, program)
+    calls = records.calls_of(program.pid)
+    captured = [c for c in calls if c["flags"] & CAPTURED]
+    assert [(c["count"], c["sequence"], c["flags"] & GROUPED) for c in captured] == \
+        [(201, 0, 0), (202, 1, 0), (203, 2, 1), (204, 3, 1), (205, 4, 1)], captured
+    replayed = [c for c in calls if c["flags"] & REPLAYED]
+    for i, launch in enumerate(launches):
+        of = replayed[5 * i:5 * i + 5]
+        # 2 collectives a replay and one call after it; before the first the refused capture's and the one after the capture
+        assert [(c["count"], c["sequence"]) for c in of] == \
+            [(201, 2 + 3 * i), (202, 3 + 3 * i), (203, i), (204, i), (205, i)], of
+        assert all(c["entered_ns"] == c["enqueued_ns"] == launch["entered_ns"] and c["result"] == 0 for c in of), of
+        assert of[0]["group"] == of[1]["group"] == 0 and len({c["group"] for c in of[2:]}) == 1 and of[2]["group"] > 0
+    assert len(replayed) == 15 and len({c["group"] for c in replayed}) == 4 and len(launches) == 3
+    plain = [(c["count"], c["sequence"]) for c in calls if not c["flags"] & (CAPTURED | REPLAYED)]
+    assert plain == [(200, 0), (206, 1), (210, 4), (210, 7), (210, 10)], plain
+    assert records.counters["calls_replayed_total"] == 15 and records.losses == []
+    return f"{len(records.markers)} markers, 5 calls captured, replayed 3 times"
 
 
 def lost_events(tree):
@@ -271,7 +323,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
+         late_containers, graphs, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
 
 
 def main():

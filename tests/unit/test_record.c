@@ -47,6 +47,7 @@ static const struct kind kinds[] = {
     {"communicator", 33, 112},
     {"queue_pair", 34, 176},
     {"call", 35, 64},
+    {"marker", 37, 64},
     {"rank_operation", 48, 216},
 };
 
@@ -353,6 +354,16 @@ static const struct field fields[] = {
     FIELD(call, datatype, 61, 1),
     FIELD(call, reduction, 62, 1),
     FIELD(call, flags, 63, 1),
+    FIELD(marker, entered_ns, 8, 8),
+    FIELD(marker, duration_ns, 16, 8),
+    FIELD(marker, stream, 24, 8),
+    FIELD(marker, handle, 32, 8),
+    FIELD(marker, made, 40, 8),
+    FIELD(marker, tid, 48, 4),
+    FIELD(marker, result, 52, 4),
+    FIELD(marker, captured_calls, 56, 4),
+    FIELD(marker, marker, 60, 2),
+    FIELD(marker, flags, 62, 2),
 };
 
 static void kinds_have_their_numbers_and_sizes(void **state)
