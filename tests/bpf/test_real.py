@@ -4,12 +4,20 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
 from host import Host, identity, skip_reason, take_machine
 
 BUILD = sys.argv[1]
+# Where the rank lies in ncclComm, computed by compiling each version's headers; a build of a vendor may differ.
+RANK_BYTES = {
+    21801: 9176, 21803: 9176, 21805: 9176, 21806: 9432, 21901: 9176, 21903: 9432, 21904: 9432, 22003: 10456, 22005: 10456,
+    22105: 13536, 22203: 213584, 22304: 246952, 22403: 246952, 22501: 492712, 22602: 492728, 22603: 492728, 22605: 492728,
+    22606: 492728, 22703: 1066168, 22705: 1066168, 22706: 1066168, 22707: 1066168, 22803: 1066184, 22807: 1066192,
+    22809: 1066192, 22902: 1066712, 22903: 1066712, 22907: 1181400, 23003: 1181408, 23004: 1181408, 23007: 1181424,
+}
 PLACES = ["/usr/local/cuda*/lib*/libnccl.so.2", "/usr/lib/*/libnccl.so.2", "/usr/local/lib/libnccl.so.2"]
 
 
@@ -39,7 +47,10 @@ def check(path):
     # ncclBcast runs ncclBroadcast: one call, and its communicator, NULL, is no communicator.
     assert records.counters["calls_total"] == 1 == records.counters["calls_invalid_total"], records.counters
     assert records.counters["probes_failed_total"] == 0 == records.counters["probe_reads_failed_total"]
-    return f"{path}: ranks, rank and the id's 128 bytes as passed to 3 calls"
+    layout = re.search(r"version (\d+), rank at (\d+) of a communicator, hash before it", "".join(host.log))
+    version, rank_bytes = map(int, layout.groups())
+    assert RANK_BYTES.get(version, rank_bytes) == rank_bytes, (version, rank_bytes)
+    return f"{path}: version {version}, rank at {rank_bytes} as its code reads it; ranks, rank and the id's 128 bytes as passed to 3 calls"
 
 
 def main():
