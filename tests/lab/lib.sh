@@ -156,7 +156,7 @@ rank_start() {
         --fault "$job_fault" --fault-rank "$job_rank" --fault-delay-ms "$job_delay" --fault-first-step "$job_first_step")
     [ -z "$job_exercise" ] || {
         program=exercise/exercise
-        arguments=(--rank "$r" --ranks "$job_ranks" --meet /lab/meet --wait-release --library "$job_library_path")
+        arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --meet /lab/meet --wait-release --library "$job_library_path")
     }
     # shellcheck disable=SC2086
     NCCL_HOSTID=host$r NCCL_IB_HCA=$devices STANDIN_DEVICES=$2 LAB_TRUTH=/lab/out/$job_name/truth$r.jsonl \
@@ -198,8 +198,9 @@ job_await_done() {
         missing=''
         for ((r = 0; r < job_ranks; r++)); do [ -e "$lab_dir/meet/done.$r" ] || missing=1; done
         [ -n "$missing" ] || return 0
-        for r in "${job_pids[@]}"; do
-            kill -0 "$r" 2> /dev/null || { lab_say "$job_name: a rank is gone: see its log" && return 1; }
+        for r in "${!job_pids[@]}"; do
+            kill -0 "${job_pids[r]}" 2> /dev/null || [ -e "$lab_dir/meet/killed.$r" ] ||
+                { lab_say "$job_name: a rank is gone: see its log" && return 1; }
         done
         ((SECONDS < job_deadline)) || { lab_say "$job_name: not done after $job_limit_s s" && return 1; }
         lab_nap 0.2
@@ -239,7 +240,7 @@ job_processes() {
     rdma resource show qp > "$LAB_OUT/qp.txt"
     counters_note after
     : > "$lab_dir/meet/release"
-    for r in "${job_pids[@]}"; do wait "$r" || job_failed=1; done
+    for r in "${!job_pids[@]}"; do wait "${job_pids[r]}" || [ -e "$lab_dir/meet/killed.$r" ] || job_failed=1; done
 }
 
 job_describe() {

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 400, LOOK_MS = 10 };
+enum { PATH_BYTES = 400, MARK_BYTES = 128, LOOK_MS = 10 };
 
 static void meet_fail(const char *what, const char *path)
 {
@@ -50,19 +50,24 @@ void meet_read(const struct job *job, const char *name, void *bytes, size_t leng
 
 void meet_mark(const struct job *job, const char *name, int world_rank)
 {
-    char mark[64];
+    char mark[MARK_BYTES];
 
     snprintf(mark, sizeof mark, "%s.%d", name, world_rank);
     meet_publish(job, mark, "", 0);
 }
 
-void meet_all(const struct job *job, const char *name, int world_rank)
+void meet_some(const struct job *job, const char *name, int world_rank, int ranks)
 {
-    char mark[64];
+    char mark[MARK_BYTES];
 
     meet_mark(job, name, world_rank);
-    for (int rank = 0; rank < job->ranks; rank++) {
+    for (int rank = 0; rank < ranks; rank++) {
         snprintf(mark, sizeof mark, "%s.%d", name, rank);
         meet_await(job, mark);
     }
+}
+
+void meet_all(const struct job *job, const char *name, int world_rank)
+{
+    meet_some(job, name, world_rank, (int)job->ranks);
 }

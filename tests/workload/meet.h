@@ -18,5 +18,8 @@ void meet_mark(const struct job *job, const char *name, int world_rank);
 /* Leaves this rank's mark and waits for those of all ranks. */
 void meet_all(const struct job *job, const char *name, int world_rank);
 
+/* The same among the ranks below `ranks` only. */
+void meet_some(const struct job *job, const char *name, int world_rank, int ranks);
+
 /* Waits until the file is there. */
 void meet_await(const struct job *job, const char *name);

@@ -11,6 +11,7 @@
 #include "truth.h"
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 struct options {
-    int64_t rank, ranks;
+    int64_t rank, ranks_here, ranks;
     const char *library, *meet;
     bool wait_release;
 };
@@ -31,6 +32,7 @@ static void usage_print(void)
          "there.\n"
          "  --ranks N       ranks (4)\n"
          "  --rank R        be this rank only; the others are started apart\n"
+         "  --ranks-here N  with --rank: stand for N ranks, for scenarios of one process alone (1)\n"
          "  --library FILE  the collective library (libnccl.so.2)\n"
          "  --meet DIR      directory that all ranks share; must be empty (.)\n"
          "  --wait-release  at the end wait until the file DIR/release is there\n"
@@ -77,7 +79,8 @@ static int rank_run(const struct options *options, char **names)
     for (; *names; names++)
         wrong += scenario_run(scenario_find(*names), options);
     truth_clock();
-    meet_mark(&job, "done", (int)options->rank);
+    for (int64_t i = 0; i < options->ranks_here; i++)
+        meet_mark(&job, "done", (int)(options->rank + i));
     if (options->wait_release)
         meet_await(&job, "release");
     return wrong ? 1 : 0;
@@ -102,7 +105,7 @@ static int ranks_run(struct options *options, char **names)
         exit(rank_run(options, names));
     }
     while (wait(&status) > 0)
-        failed |= status != 0;
+        failed |= status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* one kills itself */
     return failed;
 }
 
@@ -110,6 +113,7 @@ static int options_parse(struct options *options, int argc, char **argv)
 {
     static const struct option known[] = {{"ranks", required_argument, NULL, 'n'},
                                           {"rank", required_argument, NULL, 'r'},
+                                          {"ranks-here", required_argument, NULL, 'i'},
                                           {"library", required_argument, NULL, 'l'},
                                           {"meet", required_argument, NULL, 'm'},
                                           {"wait-release", no_argument, NULL, 'w'},
@@ -123,6 +127,9 @@ static int options_parse(struct options *options, int argc, char **argv)
             break;
         case 'r':
             options->rank = strtol(optarg, NULL, 0);
+            break;
+        case 'i':
+            options->ranks_here = strtol(optarg, NULL, 0);
             break;
         case 'l':
             options->library = optarg;
@@ -146,7 +153,7 @@ static int options_parse(struct options *options, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.rank = -1, .ranks = 4, .library = "libnccl.so.2", .meet = "."};
+    struct options options = {.rank = -1, .ranks_here = 1, .ranks = 4, .library = "libnccl.so.2", .meet = "."};
     int parsed = options_parse(&options, argc, argv);
 
     if (parsed)

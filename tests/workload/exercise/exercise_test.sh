@@ -13,12 +13,13 @@ LD_LIBRARY_PATH=$build/nccl:$build LAB_TRUTH=$work/truth NCCL_IB_DISABLE=1 timeo
 begun=$(grep -c '"kind":"scenario"' "$work/truth")
 communicators=$(grep -c '"kind":"communicator"' "$work/truth")
 ended=$(grep -c '"kind":"communicator_end"' "$work/truth")
-if [ "$begun" != $((ranks * $#)) ] || [ "$communicators" != "$ended" ] || [ "$communicators" = 0 ]; then
-    echo "FAILED: $begun scenarios begun, $communicators communicators made, $ended ended"
+killed=$(grep -c '"what":"killed"' "$work/truth" || true)
+if [ "$begun" != $((ranks * $#)) ] || [ "$communicators" != $((ended + killed)) ] || [ "$communicators" = 0 ]; then
+    echo "FAILED: $begun scenarios begun, $communicators communicators made, $ended ended, $killed killed"
     exit 1
 fi
 if grep -q '"kind":"connection"' "$work/truth"; then
     echo "FAILED: a queue pair, though RDMA was forbidden"
     exit 1
 fi
-echo "ok: $begun scenarios begun by $ranks ranks, $communicators communicators made and ended"
+echo "ok: $begun scenarios begun by $ranks ranks, $communicators communicators made and ended, $killed ranks killed"

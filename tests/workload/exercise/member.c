@@ -2,7 +2,7 @@
 /* The truth's lines of communicators. Names of children: the parent's, the number of the child and its color. */
 #include "exercise/member.h"
 
-#include "meet.h"
+#include "cuda.h"
 #include "truth.h"
 
 #include <stdio.h>
@@ -11,6 +11,8 @@
 #include <time.h>
 
 static const char *const mode_names[MEMBER_MODES] = {"inline", "config", "scalable", "non-blocking"};
+
+bool member_sharing;
 
 static void member_set(struct member *member, const char *creator, const char *name, const int *world, int ranks,
                        const struct actor *actor)
@@ -22,6 +24,8 @@ static void member_set(struct member *member, const char *creator, const char *n
     for (int i = 0; i < ranks; i++)
         if (world[i] == actor->rank)
             member->rank = i;
+    member->config.splitShare = member_sharing;
+    member->stream = actor->stream;
     member->begun_ns = truth_now_ns();
 }
 
@@ -56,6 +60,29 @@ void member_init_world(struct actor *actor, struct member *member, const char *n
     for (int i = 0; i < RANKS_MAX; i++)
         world[i] = i;
     member_init(actor, member, name, world, (int)actor->job.ranks, mode);
+}
+
+void member_init_all(struct actor *actor, struct member *members, int count)
+{
+    ncclComm_t comms[RANKS_MAX];
+    int world[RANKS_MAX];
+    char name[MEMBER_NAME_BYTES];
+
+    for (int i = 0; i < RANKS_MAX; i++)
+        world[i] = actor->rank;
+    snprintf(name, sizeof name, "all%d", actor->rank);
+    for (int i = 0; i < count; i++) {
+        member_set(&members[i], "CommInitAll", name, world, count, actor);
+        members[i].rank = i;
+    }
+    api_check(api.CommInitAll(comms, count, NULL), "ncclCommInitAll");
+    for (int i = 0; i < count; i++) {
+        members[i].comm = comms[i];
+        cudaSetDevice(i);
+        cudaStreamCreate(&members[i].stream);
+        member_ready(actor, &members[i]);
+    }
+    cudaSetDevice(0);
 }
 
 /* The ranks of the parent that have a color, by key and then by rank. */
@@ -168,14 +195,16 @@ static void member_note(const struct actor *actor, const struct member *member)
     truth_put(&line);
 }
 
-static void state_await(ncclComm_t comm)
+void member_await(const struct member *member)
 {
     ncclResult_t state = ncclInProgress;
 
-    while (comm && state == ncclInProgress) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        api_check(api.CommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
+    for (;;) {
+        api_check(api.CommGetAsyncError(member->comm, &state), "ncclCommGetAsyncError");
         api_check(state, "what goes on without the caller");
+        if (state != ncclInProgress)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
 
@@ -185,7 +214,7 @@ void member_ready(struct actor *actor, struct member *member)
 
     while (!*(ncclComm_t volatile *)&member->comm)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    state_await(member->comm);
+    member_await(member);
     api_check(api.CommUserRank(member->comm, &rank), "ncclCommUserRank");
     api_check(api.CommCount(member->comm, &count), "ncclCommCount");
     api_check(api.CommCuDevice(member->comm, &member->device), "ncclCommCuDevice");
@@ -214,7 +243,7 @@ void member_destroy(struct actor *actor, struct member *member)
 {
     end_note(actor, member, "CommDestroy");
     api_check(api.CommFinalize(member->comm), "ncclCommFinalize");
-    state_await(member->comm);
+    member_await(member);
     api_check(api.CommDestroy(member->comm), "ncclCommDestroy");
     member->comm = NULL;
 }

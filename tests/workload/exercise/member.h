@@ -23,6 +23,7 @@ struct member {
     int world[RANKS_MAX]; /* world ranks by rank */
     ncclUniqueId id;
     ncclConfig_t config;
+    void *stream; /* its calls go there */
     uint64_t begun_ns, collectives, sends[RANKS_MAX], receives[RANKS_MAX];
 };
 
@@ -30,6 +31,12 @@ struct member {
 void member_init(struct actor *actor, struct member *member, const char *name, const int *world, int ranks,
                  enum member_mode mode);
 void member_init_world(struct actor *actor, struct member *member, const char *name, enum member_mode mode);
+
+/* The next communicators get this wish: children share their service thread. */
+extern bool member_sharing;
+
+/* ncclCommInitAll: members of all devices of this process. Each gets a stream of its own. */
+void member_init_all(struct actor *actor, struct member *members, int count);
 
 /* False when this rank gets no part in it. `colors` and `keys` by rank of the parent: all ranks know them. */
 bool member_split(struct actor *actor, struct member *parent, struct member *child, const int *colors, const int *keys);
@@ -42,6 +49,9 @@ void member_grow(struct actor *actor, struct member *parent, struct member *grow
 
 /* Waits until it is no longer in progress, then writes it into the truth file. */
 void member_ready(struct actor *actor, struct member *member);
+
+/* Until nothing of it is in progress. */
+void member_await(const struct member *member);
 
 /* Notes its end and destroys or aborts it. */
 void member_destroy(struct actor *actor, struct member *member);

@@ -81,7 +81,7 @@ static ncclResult_t exchange_call(const struct workout *workout)
 {
     const struct member *member = workout->member;
     int next = (member->rank + 1) % member->ranks, previous = (member->rank + member->ranks - 1) % member->ranks;
-    void *stream = workout->actor->stream;
+    void *stream = workout->member->stream;
 
     api.GroupStart();
     api.Send(workout->from, workout->count, ncclFloat32, next, member->comm, stream);
@@ -96,7 +96,7 @@ static ncclResult_t workout_call(const struct workout *workout)
     size_t count = workout->count;
     ncclComm_t comm = workout->member->comm;
     int root = root_of(workout->member);
-    void *stream = workout->actor->stream;
+    void *stream = workout->member->stream;
 
     switch (workout->kind) {
     case WORKOUT_AllReduce:
@@ -136,13 +136,13 @@ static void call_note(const struct workout *workout, const char *name, int peer,
     int status = CUDA_CAPTURE_NONE;
     struct truth_line line;
 
-    cudaStreamIsCapturing(workout->actor->stream, &status);
+    cudaStreamIsCapturing(workout->member->stream, &status);
     truth_begin(&line, "call");
     truth_signed(&line, "rank", workout->actor->rank);
     truth_text(&line, "name", member->name);
     truth_text(&line, "operation", name);
     truth_pointer(&line, "comm", member->comm);
-    truth_pointer(&line, "stream", workout->actor->stream);
+    truth_pointer(&line, "stream", workout->member->stream);
     truth_number(&line, "sequence", sequence);
     truth_signed(&line, "peer", peer);
     truth_signed(&line, "root", has_root ? root_of(member) : -1);
@@ -197,6 +197,13 @@ struct workout *workout_begin(struct actor *actor, struct member *member, enum w
     return workout;
 }
 
+void workout_drop(struct workout *workout)
+{
+    cudaFree(workout->from);
+    cudaFree(workout->to);
+    free(workout);
+}
+
 void workout_end(struct workout *workout)
 {
     size_t all = workout->count * (size_t)workout->member->ranks, wrong = 0;
@@ -208,27 +215,15 @@ void workout_end(struct workout *workout)
                     names[workout->kind], workout->member->name, i, (double)workout->to[i], (double)expected);
     }
     workout->actor->wrong += wrong;
-    cudaFree(workout->from);
-    cudaFree(workout->to);
-    free(workout);
-}
-
-static void state_await(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-
-    while (state == ncclInProgress) {
-        api_check(api.CommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
-        api_check(state, "an operation");
-    }
+    workout_drop(workout);
 }
 
 void workout_run(struct actor *actor, struct member *member, enum workout_kind kind, size_t count)
 {
     struct workout *workout = workout_begin(actor, member, kind, count);
 
-    state_await(member->comm);
-    cudaStreamSynchronize(actor->stream);
+    member_await(member);
+    cudaStreamSynchronize(member->stream);
     workout_end(workout);
 }
 

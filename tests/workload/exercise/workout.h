@@ -22,6 +22,9 @@ struct workout *workout_begin(struct actor *actor, struct member *member, enum w
 /* After the stream is idle: checks, frees. */
 void workout_end(struct workout *workout);
 
+/* Of a call that will never be done: only frees. Its communicator has been aborted. */
+void workout_drop(struct workout *workout);
+
 /* One call, the wait for the stream, the check. */
 void workout_run(struct actor *actor, struct member *member, enum workout_kind kind, size_t count);
 void workout_run_all(struct actor *actor, struct member *member, size_t count);

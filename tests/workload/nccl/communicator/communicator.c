@@ -210,14 +210,18 @@ void communicator_drain(struct ncclComm *comm)
 static void service_leave(struct ncclComm *comm)
 {
     enum message_type type = comm->abort_flag ? MESSAGE_ABORT : MESSAGE_STOP;
+    bool is_last = false;
 
-    if (!comm->service || __atomic_sub_fetch(&comm->service->references, 1, __ATOMIC_SEQ_CST) > 0)
-        return;
-    struct client *mine = &comm->clients[comm->rank];
-    if (mine->fd || !client_open(mine, &comm->service->address, NULL))
-        client_ask(mine, type, NULL, "", 0, 0, NULL);
-    client_close(mine);
-    service_join(comm->service);
+    if (comm->service && !__atomic_sub_fetch(&comm->service->references, 1, __ATOMIC_SEQ_CST)) {
+        struct client *mine = &comm->clients[comm->rank];
+        if (mine->fd || !client_open(mine, &comm->service->address, NULL))
+            client_ask(mine, type, NULL, "", 0, 0, NULL);
+        is_last = true;
+    }
+    for (int i = 0; i < comm->ranks; i++) /* before the wait, since neighbours wait for this one in the same way */
+        client_close(&comm->clients[i]);
+    if (is_last)
+        service_join(comm->service);
 }
 
 /* Kernels still use the communicator; those of an aborted one end soon. */
@@ -234,8 +238,6 @@ void communicator_free(struct ncclComm *comm)
     plans_await(comm);
     wiring_close(comm);
     service_leave(comm);
-    for (int i = 0; i < comm->ranks; i++)
-        client_close(&comm->clients[i]);
     bootstrap_destroy(comm->bootstrap);
     for (int i = 0; i < comm->channels_count; i++) {
         free(comm->channels[i].peers);

@@ -20,6 +20,11 @@ struct group {
     int cuda_device;
 };
 
+struct connecting { /* makes the connections that a communicator's tasks need */
+    struct job job;
+    struct ncclComm *comm;
+};
+
 static __thread struct group current;
 
 bool group_is_open(void)
@@ -110,10 +115,9 @@ static ncclResult_t jobs_run(struct job *jobs)
     return jobs_end(jobs);
 }
 
-/* Makes the connections for a communicator's tasks. */
 static int connecting_run(struct job *job)
 {
-    struct ncclComm *comm = job->comm;
+    struct ncclComm *comm = ((struct connecting *)job)->comm;
     bool *sends = calloc((size_t)comm->ranks, sizeof *sends), *receives = calloc((size_t)comm->ranks, sizeof *receives);
     bool needs_rings = false, needs_peers = false;
     int error = 0;
@@ -156,10 +160,11 @@ static struct job *connecting_jobs(const struct group *group)
     for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group) {
         if (is_connected(comm))
             continue;
-        struct job *job = calloc(1, sizeof *job);
-        *job = (struct job){.run = connecting_run, .comm = comm, .cuda_device = comm->cuda_device};
-        *end = job;
-        end = &job->next;
+        struct connecting *connecting = calloc(1, sizeof *connecting);
+        connecting->job = (struct job){.run = connecting_run, .cuda_device = comm->cuda_device};
+        connecting->comm = comm;
+        *end = &connecting->job;
+        end = &connecting->job.next;
     }
     return jobs;
 }
