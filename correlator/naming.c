@@ -13,7 +13,7 @@
 struct key { /* (stream, kind of number, number) -> index, sorted for lookup */
     size_t stream;
     uint16_t kind;
-    uint32_t number;
+    uint64_t number;
     int32_t index;
 };
 
@@ -24,7 +24,7 @@ struct builder {
     ARRAY(struct key) keys; /* sorted: streams are walked in order, numbers mostly rise */
 };
 
-static int key_order(const struct key *key, size_t stream, uint16_t kind, uint32_t number)
+static int key_order(const struct key *key, size_t stream, uint16_t kind, uint64_t number)
 {
     if (key->stream != stream)
         return key->stream < stream ? -1 : 1;
@@ -33,7 +33,7 @@ static int key_order(const struct key *key, size_t stream, uint16_t kind, uint32
     return (key->number > number) - (key->number < number);
 }
 
-static size_t key_place(const struct builder *builder, size_t stream, uint16_t kind, uint32_t number)
+static size_t key_place(const struct builder *builder, size_t stream, uint16_t kind, uint64_t number)
 {
     size_t low = 0;
     size_t high = builder->keys.count;
@@ -48,7 +48,7 @@ static size_t key_place(const struct builder *builder, size_t stream, uint16_t k
     return low;
 }
 
-static int32_t find(const struct builder *builder, size_t stream, uint16_t kind, uint32_t number)
+static int32_t find(const struct builder *builder, size_t stream, uint16_t kind, uint64_t number)
 {
     size_t at = key_place(builder, stream, kind, number);
     bool found = at < builder->keys.count && key_order(&builder->keys.items[at], stream, kind, number) == 0;
@@ -56,7 +56,7 @@ static int32_t find(const struct builder *builder, size_t stream, uint16_t kind,
 }
 
 /* The entry of (stream, number) in a table, made when it is new. */
-static int32_t entry(struct builder *builder, size_t stream, uint16_t kind, uint32_t number, size_t next_index)
+static int32_t entry(struct builder *builder, size_t stream, uint16_t kind, uint64_t number, size_t next_index)
 {
     size_t at = key_place(builder, stream, kind, number);
     if (at < builder->keys.count && key_order(&builder->keys.items[at], stream, kind, number) == 0)
@@ -86,6 +86,14 @@ static void take_process(struct builder *builder, size_t stream, const struct re
     process->record = *record;
     process->started_ns = mapped(builder, stream, record->started_ns);
     process->ended_ns = mapped(builder, stream, record->ended_ns);
+}
+
+static void take_process_fact(struct builder *builder, size_t stream, const struct record_process_fact *record)
+{
+    const uint64_t name = (uint64_t)record->process << 32 | (uint64_t)record->fact << 16 | record->index;
+    struct fact *fact = ENTRY(builder, &builder->naming->facts, stream, RECORD_PROCESS_FACT, name);
+    fact->stream = stream;
+    fact->record = *record;
 }
 
 static void take_communicator(struct builder *builder, size_t stream, const struct record_communicator *record)
@@ -246,6 +254,7 @@ typedef void (*take)(struct builder *builder, size_t stream, const union record 
         take_##kind(builder, stream, &record->kind);                                                                   \
     }
 TAKES(process)
+TAKES(process_fact)
 TAKES(communicator)
 TAKES(queue_pair)
 TAKES(port)
@@ -260,6 +269,7 @@ TAKES(counter)
  */
 static const take names[] = {
     [RECORD_PROCESS] = take_process_record,
+    [RECORD_PROCESS_FACT] = take_process_fact_record,
     [RECORD_COMMUNICATOR] = take_communicator_record,
     [RECORD_QUEUE_PAIR] = take_queue_pair_record,
     [RECORD_PORT] = take_port_record,
@@ -317,6 +327,10 @@ static void resolve(struct builder *builder)
 {
     struct naming *naming = builder->naming;
 
+    for (size_t i = 0; i < naming->facts.count; i++) {
+        struct fact *fact = &naming->facts.items[i];
+        fact->process = process_of(builder, fact->stream, fact->record.process);
+    }
     for (size_t i = 0; i < naming->members.count; i++) {
         struct member *member = &naming->members.items[i];
         member->process = process_of(builder, member->stream, member->record.process);
@@ -365,6 +379,7 @@ void naming_fini(struct naming *naming)
     for (size_t i = 0; i < naming->flows.count; i++)
         array_fini(&naming->flows.items[i].messages);
     array_fini(&naming->processes);
+    array_fini(&naming->facts);
     array_fini(&naming->communicators);
     array_fini(&naming->members);
     array_fini(&naming->queue_pairs);

@@ -21,6 +21,12 @@ struct process {
     uint64_t ended_ns;
 };
 
+struct fact { /* of a process */
+    size_t stream;
+    struct record_process_fact record;
+    int32_t process;
+};
+
 struct communicator { /* sorted by first creation, then identity */
     uint8_t identity[IDENTITY_BYTES];
 
@@ -120,6 +126,7 @@ struct counter_total {
 
 struct naming {
     ARRAY(struct process) processes;
+    ARRAY(struct fact) facts;
     ARRAY(struct communicator) communicators;
     ARRAY(struct member) members;
     ARRAY(struct queue_pair) queue_pairs;

@@ -73,6 +73,15 @@ CREATE TABLE process (
     ended_ns   INTEGER
 ) STRICT;
 
+CREATE TABLE process_fact ( -- what /proc, the control group and the environment at its start tell of a process
+    process    INTEGER NOT NULL REFERENCES process(id),
+    name       TEXT NOT NULL,    -- pid, command_line, container, RANK and others: records.md
+    number     INTEGER NOT NULL, -- of facts of which there are several, from 0
+    value      TEXT NOT NULL,
+    text_bytes INTEGER NOT NULL, -- of the whole text; value holds the first 160
+    PRIMARY KEY (process, name, number)
+) STRICT;
+
 CREATE TABLE communicator (
     id          INTEGER PRIMARY KEY, -- numbered by the time it was first made, then by identity
     identity    TEXT NOT NULL UNIQUE,

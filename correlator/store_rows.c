@@ -46,7 +46,7 @@ static const char *hexadecimal(uint64_t value, char text[20])
 /* A fixed-size text field of a record, ended; valid until the fourth call after this one. */
 static const char *fixed_text(const char *field, size_t bytes)
 {
-    static char text[4][128];
+    static char text[4][FACT_TEXT_BYTES + 1];
     static unsigned turn;
     char *into = text[turn++ % 4];
     size_t length = strnlen(field, bytes);
@@ -144,6 +144,17 @@ static void put_ports(struct store *store, const struct naming *naming)
                   fixed_text(process->record.command, sizeof process->record.command),
                   fixed_text(process->record.library, sizeof process->record.library), (i64)process->started_ns,
                   (i64)process->ended_ns);
+    }
+}
+
+static void put_process_facts(struct store *store, const struct naming *naming)
+{
+    for (size_t i = 0; i < naming->facts.count; i++) {
+        const struct fact *fact = &naming->facts.items[i];
+        const char *name = process_fact_name(fact->record.fact);
+        if (name != NULL)
+            store_put(store, STORE_process_fact, "isisi", row(fact->process), name, (i64)fact->record.index,
+                      fixed_text(fact->record.text, sizeof fact->record.text), (i64)fact->record.text_bytes);
     }
 }
 
@@ -356,6 +367,7 @@ void store_rows(struct store *store, const struct analysis *analysis)
     put_metas(store, analysis);
     put_emitters(store, analysis);
     put_ports(store, naming);
+    put_process_facts(store, naming);
     put_communicators(store, naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         put_queue_pair(store, naming, i);

@@ -154,6 +154,12 @@ static int read_gid(void *context, uint32_t pid, const char *device, unsigned po
     return process_read_gid((pid_t)pid, device, port, index, gid);
 }
 
+static void identify(void *context, uint32_t pid, identity_visit *visit, void *visitor)
+{
+    (void)context;
+    identity_read("", (pid_t)pid, visit, visitor);
+}
+
 static bool is_running(void *context, uint32_t pid)
 {
     (void)context;
@@ -334,7 +340,7 @@ static int open_publisher(struct host *host, const struct settings *settings, in
 static int open_tracker(struct host *host)
 {
     const struct tracker_options options = {
-        .system = {find_library_path, read_gid, is_running, publish, host},
+        .system = {find_library_path, read_gid, identify, is_running, publish, host},
         .counters = host->counters,
         .started_ns = publisher_now_ns(host->publisher),
         .unique = seal_random(),

@@ -20,7 +20,7 @@ struct publisher {
     bool json;
 };
 
-enum format { UNSIGNED, SIGNED, HEX, TEXT, ADDRESS, DIGEST, CALL_FLAGS_RESULT };
+enum format { UNSIGNED, SIGNED, HEX, TEXT, ADDRESS, DIGEST, CALL_FLAGS_RESULT, FACT };
 
 struct field {
     enum record_kind kind;
@@ -31,6 +31,7 @@ struct field {
 };
 
 #define RECORD_process      RECORD_PROCESS
+#define RECORD_process_fact RECORD_PROCESS_FACT
 #define RECORD_communicator RECORD_COMMUNICATOR
 #define RECORD_queue_pair   RECORD_QUEUE_PAIR
 #define RECORD_call         RECORD_CALL
@@ -143,6 +144,9 @@ static void print_field(const struct field *field, const void *record)
         break;
     case CALL_FLAGS_RESULT:
         print_flags_result(*bytes);
+        break;
+    case FACT:
+        printf("\"%s\"", process_fact_name((uint16_t)read_unsigned(bytes, field->length_bytes)));
         break;
     }
 }

@@ -30,6 +30,7 @@ static_assert(sizeof(struct record_coarse_window) == 48, "coarse window");
 static_assert(sizeof(struct record_pin) == 48, "pin");
 static_assert(sizeof(struct record_message_run) == 8, "message run");
 static_assert(sizeof(struct record_process) == 144, "process");
+static_assert(sizeof(struct record_process_fact) == 184, "process fact");
 static_assert(sizeof(struct record_communicator) == 112, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 176, "queue pair");
 static_assert(sizeof(struct record_call) == 64, "call");
@@ -59,6 +60,23 @@ size_t record_kind_bytes(uint16_t kind)
 #undef RECORD
     default:
         return 0;
+    }
+}
+
+const char *process_fact_name(uint16_t fact)
+{
+    switch (fact) {
+#define FACT(upper, number, text, help)                                                                                \
+    case number:                                                                                                       \
+        return text;
+#define VARIABLE(name, number, help)                                                                                   \
+    case number:                                                                                                       \
+        return #name;
+#include "wire/process_fact.def"
+#undef VARIABLE
+#undef FACT
+    default:
+        return NULL;
     }
 }
 

@@ -23,6 +23,7 @@
 #define IDENTITY_BYTES    16
 #define DEVICE_NAME_BYTES 16
 #define NAK_CODES_COUNT   6
+#define FACT_TEXT_BYTES   160
 
 enum emitter_kind {
     EMITTER_NIC = 1,
@@ -429,6 +430,27 @@ struct record_process {
     char command[16];
     char library[96]; /* the collective library's file as the process sees it */
 };
+
+enum process_fact {
+#define FACT(name, number, text, help) PROCESS_FACT_##name = (number),
+#define VARIABLE(name, number, help)   PROCESS_FACT_##name = (number),
+#include "wire/process_fact.def"
+#undef VARIABLE
+#undef FACT
+};
+/* Named by (process, fact, index): sent again, it replaces what was sent before. */
+struct record_process_fact {
+    struct record_header header;
+    uint32_t process;
+    uint16_t fact;       /* enum process_fact */
+    uint16_t index;      /* of facts of which there are several, from 0 */
+    uint32_t text_bytes; /* of the whole text: more than its field holds = it is cut */
+    uint32_t reserved;
+    char text[FACT_TEXT_BYTES];
+};
+
+/* "rank" and so on; NULL = no such. */
+const char *process_fact_name(uint16_t fact);
 
 enum communicator_flag {
     COMMUNICATOR_LATE = 1,      /* its creation was not seen */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
+#include "host/identity/identity.h"
 #include "wire/record.h"
 
 struct tracker;
@@ -20,6 +21,8 @@ struct tracker_system {
     /* A device's own GID as the process sees it: 0 or -errno. */
     int (*read_gid)(void *context, uint32_t pid, const char *device, unsigned port, unsigned index,
                     uint8_t gid[ADDRESS_BYTES]);
+    /* Tells all that can be read of who a process is. */
+    void (*identify)(void *context, uint32_t pid, identity_visit *visit, void *visitor);
     bool (*is_running)(void *context, uint32_t pid);
     /* Takes a record (all but its header's kind and length is filled). */
     void (*publish)(void *context, enum record_kind kind, void *record);

@@ -12,6 +12,31 @@ static void publish_process(struct tracker *tracker, const struct job_process *p
     tracker_publish(tracker, RECORD_PROCESS, &process->record, sizeof process->record);
 }
 
+struct telling {
+    struct tracker *tracker;
+    uint32_t process;
+};
+
+static void publish_fact(void *context, enum process_fact fact, unsigned index, struct text text)
+{
+    const struct telling *telling = context;
+    struct record_process_fact record = {
+        .process = telling->process,
+        .fact = (uint16_t)fact,
+        .index = (uint16_t)index,
+        .text_bytes = (uint32_t)text.length,
+    };
+    memcpy(record.text, text.at, text.length < sizeof record.text ? text.length : sizeof record.text);
+    tracker_publish(telling->tracker, RECORD_PROCESS_FACT, &record, sizeof record);
+}
+
+/* Read anew each time: kept here, the facts of many processes would take megabytes. */
+static void publish_facts(struct tracker *tracker, const struct job_process *process)
+{
+    struct telling telling = {.tracker = tracker, .process = process->record.process};
+    tracker->system.identify(tracker->system.context, process->record.pid, publish_fact, &telling);
+}
+
 struct job_process *tracker_process(struct tracker *tracker, const struct event_header *header)
 {
     struct job_process *process = job_find(tracker->jobs, header->tgid);
@@ -38,6 +63,7 @@ void tracker_on_process(struct tracker *tracker, const void *bytes)
     struct job_process *process = process_that_started(tracker, event);
     if (process == NULL || process->flags == event->flags)
         return;
+    const bool known = process->flags != 0;
     process->flags = event->flags;
     process->record.started_ns = event->started_ns;
     _Static_assert(sizeof process->record.command == sizeof event->command, "command");
@@ -48,6 +74,8 @@ void tracker_on_process(struct tracker *tracker, const void *bytes)
     if (path[0] != '\0')
         memcpy(process->record.library, path, sizeof process->record.library);
     publish_process(tracker, process);
+    if (!known)
+        publish_facts(tracker, process);
 }
 
 void tracker_on_thread_exit(struct tracker *tracker, const void *bytes)
@@ -87,6 +115,7 @@ static void mark_lineage_broken(void *context, struct job_process *process)
 static void describe_process(void *context, struct job_process *process)
 {
     publish_process(context, process);
+    publish_facts(context, process);
 }
 
 static int create(struct tracker *tracker)

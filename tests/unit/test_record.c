@@ -47,6 +47,7 @@ static const struct kind kinds[] = {
     {"communicator", 33, 112},
     {"queue_pair", 34, 176},
     {"call", 35, 64},
+    {"process_fact", 36, 184},
     {"marker", 37, 64},
     {"rank_operation", 48, 216},
 };
@@ -321,6 +322,12 @@ static const struct field fields[] = {
     FIELD(process, ended_ns, 24, 8),
     FIELD(process, command, 32, 16),
     FIELD(process, library, 48, 96),
+    FIELD(process_fact, process, 8, 4),
+    FIELD(process_fact, fact, 12, 2),
+    FIELD(process_fact, index, 14, 2),
+    FIELD(process_fact, text_bytes, 16, 4),
+    FIELD(process_fact, reserved, 20, 4),
+    FIELD(process_fact, text, 24, 160),
     FIELD(communicator, communicator, 8, 4),
     FIELD(communicator, process, 12, 4),
     FIELD(communicator, pointer, 16, 8),
@@ -458,6 +465,16 @@ static void sources_say_what_they_fill(void **state)
     assert_int_equal(port_metric_kind(9999), 0);
 }
 
+static void facts_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(process_fact_name(PROCESS_FACT_POD), "pod");
+    assert_string_equal(process_fact_name(1), "pid");
+    assert_string_equal(process_fact_name(32), "RANK");
+    assert_null(process_fact_name(0));
+    assert_null(process_fact_name(65535));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +484,7 @@ int main(void)
         cmocka_unit_test(data_types_have_nccls_sizes),
         cmocka_unit_test(operations_have_names),
         cmocka_unit_test(sources_say_what_they_fill),
+        cmocka_unit_test(facts_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

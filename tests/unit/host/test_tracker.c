@@ -21,6 +21,7 @@ static struct {
     struct record_queue_pair queue_pair;
     struct record_call call;
     struct record_loss loss;
+    struct record_process_fact fact;
     unsigned counts[64];
 } last;
 
@@ -46,6 +47,9 @@ static void publish(void *context, enum record_kind kind, void *record)
         break;
     case RECORD_LOSS:
         memcpy(&last.loss, record, sizeof last.loss);
+        break;
+    case RECORD_PROCESS_FACT:
+        memcpy(&last.fact, record, sizeof last.fact);
         break;
     default:
         fail();
@@ -73,9 +77,19 @@ static bool is_running(void *context, uint32_t pid)
     return running;
 }
 
+/* A text that its field cannot hold, and one that it can. */
+static void identify(void *context, uint32_t pid, identity_visit *visit, void *visitor)
+{
+    static char line[200];
+    (void)context;
+    memset(line, 'x', sizeof line);
+    visit(visitor, PROCESS_FACT_COMMAND_LINE, 0, (struct text){line, sizeof line});
+    visit(visitor, PROCESS_FACT_NCCL_VARIABLE, 1, (struct text){pid == 100 ? "NCCL_A=1" : "NCCL_B=2", 8});
+}
+
 static int setup(void **state)
 {
-    const struct tracker_options options = {.system = {library_path, read_gid, is_running, publish, NULL},
+    const struct tracker_options options = {.system = {library_path, read_gid, identify, is_running, publish, NULL},
                                             .counters = counters,
                                             .started_ns = 10,
                                             .unique = 1};
@@ -149,6 +163,12 @@ static void whole_life(void **state)
     process(*state, PROCESS_COLLECTIVE, 20);
     assert_string_equal(last.process.library, "/library/100/3");
     assert_string_equal(last.process.command, "train");
+    assert_int_equal(last.counts[RECORD_PROCESS_FACT], 2);
+    assert_int_equal(last.fact.process, last.process.process);
+    assert_int_equal(last.fact.fact, 13);
+    assert_int_equal(last.fact.index, 1);
+    assert_int_equal(last.fact.text_bytes, 8);
+    assert_memory_equal(last.fact.text, "NCCL_A=1", 9);
     init(*state, 30, 0x7f00, 0);
     assert_int_equal(last.communicator.created_ns, 30);
     assert_int_equal(last.communicator.ready_ns, 33);
@@ -280,6 +300,7 @@ static void described_again(void **state)
     assert_int_equal(last.counts[RECORD_PROCESS], 1);
     assert_int_equal(last.counts[RECORD_COMMUNICATOR], 1);
     assert_int_equal(last.counts[RECORD_QUEUE_PAIR], 1);
+    assert_int_equal(last.counts[RECORD_PROCESS_FACT], 2);
     assert_int_equal(last.process.pid, PID);
     assert_memory_equal(&last.communicator, &communicator, sizeof communicator);
     assert_memory_equal(&last.queue_pair, &queue_pair, sizeof queue_pair);
