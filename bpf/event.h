@@ -33,6 +33,8 @@ enum event_kind {
     EVENT_QUEUE_PAIR_DESTROY,
     EVENT_COMMUNICATOR,
     EVENT_MARKER,
+    EVENT_PROXY_MESSAGE,
+    EVENT_PROXY_SOCKET,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -207,6 +209,8 @@ struct event_queue_pair_create {
     __u64 context;     /* its maker's own pointer */
     __u32 max_send;    /* work requests */
     __u32 max_receive; /* work requests */
+    __s32 socket;      /* that its thread last used, 0 = none that is known */
+    __u32 reserved;
 };
 
 /* ibv_modify_qp returned 0. A field counts where its bit in `mask` (enum ibv_qp_attr_mask) is set. */
@@ -238,6 +242,40 @@ struct event_queue_pair_destroy {
     __u64 entered_ns;
 };
 
+enum proxy_message_type { /* NCCL's ncclProxyMsgType */
+                          PROXY_SETUP = 3,
+                          PROXY_CONNECT = 4,
+};
+
+#define EVENT_REQUEST_BYTES 64
+/* A service thread has read a message of the collective library's proxy. */
+struct event_proxy_message {
+    struct event_header header;
+    __u64 connection; /* the proxy's own pointer */
+    __s32 socket;
+    __u32 type;
+    __u32 request_bytes; /* all of it; `request` has its beginning */
+    __u32 numbered;      /* the number of an operation follows: NCCL from 2.17 on */
+    __u8 request[EVENT_REQUEST_BYTES];
+};
+
+enum proxy_socket_what {
+    PROXY_SOCKET_LISTEN = 1,
+    PROXY_SOCKET_CONNECT,
+    PROXY_SOCKET_ACCEPT,
+};
+
+#define EVENT_SOCKET_ADDRESS_BYTES 32
+/* A service thread has a new socket. */
+struct event_proxy_socket {
+    struct event_header header;
+    __u32 what;
+    __s32 socket;
+    __s32 listener; /* accept: where it came in */
+    __u32 reserved;
+    __u8 address[EVENT_SOCKET_ADDRESS_BYTES]; /* connect: struct sockaddr_in or sockaddr_in6 */
+};
+
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_process) == 64, "event_process");
 _Static_assert(sizeof(struct event_exit) == 24, "event_exit");
@@ -250,7 +288,9 @@ _Static_assert(sizeof(struct event_call) == 64, "event_call");
 _Static_assert(sizeof(struct event_call_return) == 32, "event_call_return");
 _Static_assert(sizeof(struct event_marker) == 64, "event_marker");
 _Static_assert(sizeof(struct event_destroy) == 40, "event_destroy");
-_Static_assert(sizeof(struct event_queue_pair_create) == 80, "event_queue_pair_create");
+_Static_assert(sizeof(struct event_queue_pair_create) == 88, "event_queue_pair_create");
+_Static_assert(sizeof(struct event_proxy_message) == 112, "event_proxy_message");
+_Static_assert(sizeof(struct event_proxy_socket) == 72, "event_proxy_socket");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");
 _Static_assert(sizeof(struct event_queue_pair_destroy) == 40, "event_queue_pair_destroy");
 _Static_assert(sizeof(struct event_communicator) == 56, "event_communicator");

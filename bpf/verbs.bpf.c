@@ -8,7 +8,7 @@
  */
 #include "bpf/argument.h"
 #include "bpf/layout.h"
-#include "bpf/ring.h"
+#include "bpf/proxy.h"
 
 #define QPN_MAX 0xffffff
 
@@ -106,6 +106,9 @@ static __always_inline int emit_creation(registers_t *registers, const struct ve
     event->context = call->context;
     event->max_send = call->max_send;
     event->max_receive = call->max_receive;
+    const struct proxy_thread *thread = proxy_thread(0);
+    event->socket = thread == NULL ? 0 : thread->socket;
+    event->reserved = 0;
     ring_read(&event->qpn, sizeof event->qpn, pointer + OFFSET_ibv_qp_qp_num);
     ring_read(&device_context, sizeof device_context, pointer + OFFSET_ibv_qp_context);
     read_device_name(event->device, device_context);

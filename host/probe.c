@@ -23,8 +23,9 @@
 #include "wire/clock.h"
 #include "wire/log.h"
 
-#define CLOCK_READINGS 50
-#define FILE_TRIES     100
+#define CLOCK_READINGS     50
+#define FILE_TRIES         100
+#define KERNEL_RETURNS_MAX 8
 
 /* A library with probes, kept for those that come and go. */
 struct probed {
@@ -42,6 +43,8 @@ struct probe {
     bool on[DUTIES];
     struct probed *probed;
     size_t probed_count;
+    struct bpf_link *kernel_returns[KERNEL_RETURNS_MAX];
+    size_t kernel_returns_count;
     probe_sink *sink;
     void *context;
 };
@@ -99,6 +102,84 @@ static int find_programs(struct probe *probe)
     return 0;
 }
 
+/* The programs at returns of the kernel's own functions: optional, and only together, since one that is missing would
+ * leave wrong what the others tell. */
+static bool is_at_kernel_return(const struct bpf_program *program)
+{
+    return bpf_program__type(program) == BPF_PROG_TYPE_TRACING &&
+           bpf_program__expected_attach_type(program) == BPF_TRACE_FEXIT;
+}
+
+static bool can_be_at_kernel_return(const struct bpf_program *program)
+{
+    static const struct bpf_insn code[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    const char *function = strchr(bpf_program__section_name(program), '/') + 1;
+    const int number = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FEXIT);
+    if (number < 0)
+        return false;
+    LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
+                .attach_btf_id = (uint32_t)number);
+    const int descriptor =
+        bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "Dual BSD/GPL", code, sizeof code / sizeof code[0], &options);
+    if (descriptor >= 0)
+        close(descriptor);
+    return descriptor >= 0;
+}
+
+static bool expect_kernel_returns(const struct probe *probe)
+{
+    struct bpf_program *program;
+    bool possible = true;
+    bpf_object__for_each_program(program, probe->kernel->obj)
+    {
+        if (possible && is_at_kernel_return(program))
+            possible = can_be_at_kernel_return(program);
+    }
+    bpf_object__for_each_program(program, probe->kernel->obj)
+    {
+        if (!is_at_kernel_return(program))
+            continue;
+        bpf_program__set_autoload(program, possible);
+        bpf_program__set_autoattach(program, false);
+    }
+    return possible;
+}
+
+static int attach_kernel_returns(struct probe *probe)
+{
+    struct bpf_program *program;
+    bpf_object__for_each_program(program, probe->kernel->obj)
+    {
+        if (!is_at_kernel_return(program) || probe->kernel_returns_count == KERNEL_RETURNS_MAX)
+            continue;
+        struct bpf_link *link = bpf_program__attach(program);
+        if (link == NULL)
+            return -errno;
+        probe->kernel_returns[probe->kernel_returns_count++] = link;
+    }
+    return 0;
+}
+
+static void detach_kernel_returns(struct probe *probe)
+{
+    while (probe->kernel_returns_count > 0)
+        bpf_link__destroy(probe->kernel_returns[--probe->kernel_returns_count]);
+}
+
+static void follow_proxies(struct probe *probe, bool possible)
+{
+    const int error = possible ? attach_kernel_returns(probe) : -ENOTSUP;
+    if (error == 0)
+        return;
+    detach_kernel_returns(probe);
+    log_info("this kernel lets no probe sit at its socket calls (%s): the channels of connections and the ranks that "
+             "asked for them are not known",
+             strerror(-error));
+}
+
 static int load(struct probe *probe, const struct probe_options *options)
 {
     const uint64_t buffer_bytes = ring_bytes(options->buffer_bytes);
@@ -108,6 +189,7 @@ static int load(struct probe *probe, const struct probe_options *options)
     probe->kernel->rodata->wake_bytes = buffer_bytes / 4;
     int error = bpf_map__set_max_entries(probe->kernel->maps.events, (uint32_t)buffer_bytes);
     expect_multiple(probe);
+    const bool proxies = expect_kernel_returns(probe);
     if (error == 0)
         error = qpscope__load(probe->kernel);
     if (error == 0)
@@ -116,6 +198,7 @@ static int load(struct probe *probe, const struct probe_options *options)
         error = qpscope__attach(probe->kernel); /* tp_btf only: a uprobe's section names no place */
     if (error != 0)
         return error;
+    follow_proxies(probe, proxies);
     probe->ring = ring_buffer__new(bpf_map__fd(probe->kernel->maps.events), deliver, probe, NULL);
     return probe->ring == NULL ? -errno : 0;
 }
@@ -165,6 +248,7 @@ void probe_close(struct probe **probe)
 {
     if (*probe == NULL)
         return;
+    detach_kernel_returns(*probe);
     for (enum probe_duty duty = 0; duty < DUTIES; duty++)
         attachment_set_clear(&(*probe)->attachments[duty]);
     forget_probed(*probe);

@@ -23,6 +23,8 @@ struct tracker {
     /* communicator */
     struct communicator_table *communicators;
     struct lineage *lineage;
+    /* proxy */
+    struct proxy_table *proxies;
     /* queue_pair */
     struct queue_pair_table *queue_pairs;
     /* call */
@@ -82,6 +84,11 @@ struct communicator *tracker_communicator(struct tracker *tracker, struct job_pr
 
 /* The thread's group begins to make the communicators that it was asked for. */
 void tracker_communicators_begin(struct tracker *tracker, const struct event_group *event);
+
+/* ---- tracker_proxy.c ---- */
+
+/* What the proxy was told of the connection that its thread arranged over this socket. */
+void tracker_connect(struct tracker *tracker, struct record_queue_pair *queue_pair, int32_t socket);
 
 /* ---- tracker_queue_pair.c ---- */
 

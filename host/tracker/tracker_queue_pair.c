@@ -44,6 +44,7 @@ void tracker_on_queue_pair_create(struct tracker *tracker, const void *bytes)
     }
     tracker_count(tracker, COUNT_QUEUE_PAIRS);
     own(tracker, process, queue_pair);
+    tracker_connect(tracker, queue_pair, event->socket);
     publish_queue_pair(tracker, queue_pair);
 }
 
