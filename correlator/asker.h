@@ -6,14 +6,15 @@
 #pragma once
 
 #include "correlator/analysis.h"
-#include "wire/option.h"
+#include "correlator/control.h"
 
 struct asker;
 
-int asker_open(struct asker **asker, const struct option_list *urls, const char *key_file, uint64_t boot_id);
+/* The controls must outlive it. */
+void asker_create(struct asker **asker, struct controls *controls);
 
 /* Looks at the latest run's verdicts. */
 void asker_look(struct asker *asker, const struct analysis *analysis);
 
 /* A no-op on NULL. */
-void asker_close(struct asker **asker);
+void asker_destroy(struct asker **asker);

@@ -14,8 +14,10 @@
 
 #include "correlator/analysis.h"
 #include "correlator/asker.h"
+#include "correlator/control.h"
 #include "correlator/listener.h"
 #include "correlator/store.h"
+#include "correlator/teller.h"
 #include "wire/capture.h"
 #include "wire/clock.h"
 #include "wire/log.h"
@@ -47,8 +49,8 @@ static const struct option_spec option_specs[] = {
     {"store", 0, OPTION_TEXT, AT(store), "FILE", "write the SQLite store FILE", 0, 0, NULL},
     {"journal", 0, OPTION_TEXT, AT(journal), "FILE", "keep what was heard in the capture file FILE (STORE.journal)", 0,
      0, NULL},
-    {"control", 0, OPTION_TEXT_LIST, AT(controls), "URL", "ask the NIC side at URL for windows of judged steps", 0, 0,
-     NULL},
+    {"control", 0, OPTION_TEXT_LIST, AT(controls), "URL",
+     "ask the NIC side at URL for windows of judged steps, and tell it of queue pairs", 0, 0, NULL},
     {"key-file", 0, OPTION_TEXT, AT(key_file), "FILE", "seal and open what is on the links with the key in FILE", 0, 0,
      NULL},
     {"memory", 0, OPTION_BYTES, AT(memory_bytes), "SIZE", "hold at most SIZE of records (1GiB)", 1u << 20, 0, NULL},
@@ -76,7 +78,9 @@ struct correlator {
     struct capture_writer *journal;
     struct listener *listener;
     struct clock_server *clock;
+    struct controls *controls;
     struct asker *asker;
+    struct teller *teller;
     int signals;
     bool fresh; /* something came since the last run */
     uint64_t next_run_ns;
@@ -125,6 +129,7 @@ static void analyse(struct correlator *correlator)
     correlator->fresh = false;
     if (correlator->settings->verbose)
         say_news(correlator);
+    teller_look(correlator->teller, correlator->analysis);
     asker_look(correlator->asker, correlator->analysis);
     uint64_t took_ns = clock_now_ns() - begun_ns;
     uint64_t share_percent = correlator->settings->share_percent;
@@ -212,8 +217,12 @@ static int open_links(struct correlator *correlator)
     if (error == 0)
         error = listener_open(&correlator->listener, &listener);
     if (error == 0)
-        error = asker_open(&correlator->asker, &settings->controls, settings->key_file, boot_id);
-    return error;
+        error = controls_open(&correlator->controls, &settings->controls, settings->key_file, boot_id);
+    if (error != 0)
+        return error;
+    asker_create(&correlator->asker, correlator->controls);
+    teller_create(&correlator->teller, correlator->controls);
+    return 0;
 }
 
 static int open_all(struct correlator *correlator, const char *journal_path)
@@ -231,7 +240,9 @@ static int open_all(struct correlator *correlator, const char *journal_path)
 
 static void close_all(struct correlator *correlator)
 {
-    asker_close(&correlator->asker);
+    asker_destroy(&correlator->asker);
+    teller_destroy(&correlator->teller);
+    controls_close(&correlator->controls);
     listener_close(&correlator->listener);
     clock_server_close(&correlator->clock);
     capture_writer_close(&correlator->journal);

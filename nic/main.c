@@ -80,9 +80,10 @@ static const struct option_spec specs[] = {
      "dpdk: frames of --port; file: frames of --file; mlx5: counters of each queue pair in the device; psn: sequence "
      "numbers of each queue pair in its context; auto: what --port or --file says",
      0, 0, source_choices},
-    {"device", 'd', OPTION_TEXT_LIST, AT(devices), "NAME[/PORT]",
+    {"device", 'd', OPTION_TEXT_LIST, AT(devices), "NAME[/PORT][@ADDRESS]",
      "with --source mlx5 or psn: an RDMA device whose queue pairs are counted (default: all); with --port: one whose "
-     "port's counters are read as well; may be given several times",
+     "port's counters are read as well; ADDRESS is the port's own, where the system cannot tell; may be given several "
+     "times",
      0, 0, NULL},
     {"interval", 'i', OPTION_DURATION, AT(interval_ns), "TIME",
      "with --source mlx5 or psn: between two readings; 0s: psn 10ms, mlx5 as fast as the device answers", 0,

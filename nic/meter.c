@@ -117,16 +117,21 @@ static uint8_t find_vantage(const struct meter *meter, const struct flow_key *ke
     return VANTAGE_MIDDLE;
 }
 
-/* Joins the flow with that of the other direction, if the connection was seen being made. */
-static void join_by_set_up(struct meter *meter, struct flow *flow)
+/* Joins the flow with that of the other direction, if the connection was seen being made, or was told of. */
+static struct flow *join_by_set_up(struct meter *meter, struct flow *flow)
 {
     struct flow_key reverse;
+    enum paired_by by = set_ups_reverse(meter->set_ups, &flow->key, &reverse);
+    struct flow *other = by == PAIRED_NOT ? NULL : flow_find(meter->flows, &reverse);
 
-    if (!set_ups_reverse(meter->set_ups, &flow->key, &reverse))
-        return;
-    struct flow *other = flow_find(meter->flows, &reverse);
-    if (other != NULL && !other->pairing.is_over)
-        pairing_join(flow, other, PAIRED_BY_SET_UP, meter->tallies);
+    if (other != NULL && other != flow && !other->pairing.is_over)
+        pairing_join(flow, other, by, meter->tallies);
+    return pairing_other(meter->flows, flow);
+}
+
+void meter_tell(struct meter *meter, const struct record_queue_pair *pair)
+{
+    tally_add(meter->tallies, TALLY_CONNECTIONS_TOLD, set_ups_tell(meter->set_ups, pair));
 }
 
 static struct flow *begin_flow(struct meter *meter, const struct frame *frame, uint64_t at_ns)
@@ -223,6 +228,8 @@ static void count_answer(struct meter *meter, struct flow *flow, const struct fr
     struct flow *concerned = frame->acknowledgement == FRAME_ACK
                                  ? pairing_note_ack(&meter->pairing, meter->flows, flow, frame, meter->tallies)
                                  : pairing_other(meter->flows, flow);
+    if (concerned == NULL)
+        concerned = join_by_set_up(meter, flow);
     if (frame->acknowledgement == FRAME_NAK || frame->acknowledgement == FRAME_RNR_NAK)
         note_nak(meter, frame, concerned);
     tally_add(meter->tallies, TALLY_ANSWERS_UNPAIRED, concerned == NULL);

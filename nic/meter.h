@@ -49,6 +49,9 @@ void meter_set_ports(struct meter *meter, const struct source *source);
 struct rdma_port;
 uint32_t meter_add_port(struct meter *meter, const struct rdma_port *port);
 
+/* The host side's word on a queue pair: whom its flows are paired with. */
+void meter_tell(struct meter *meter, const struct record_queue_pair *pair);
+
 /* A burst, in the order in which it came; `count` is at most SOURCE_BURST_FRAMES. */
 void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count);
 

@@ -201,23 +201,41 @@ static bool is_asked(const struct publisher *publisher, const struct record_trig
     return trigger->boot_id == 0 || trigger->boot_id == emitter_boot_id(publisher->emitter);
 }
 
+static void tell(struct publisher *publisher, const struct record_queue_pair *pair, bool is_here)
+{
+    meter_tell(publisher->meter, pair);
+    if (publisher->told_source != NULL)
+        source_tell(publisher->told_source, pair, is_here);
+}
+
+/* What is told of queue pairs comes behind the hello of the host side that knows them. */
+static int take_batch(struct publisher *publisher, struct batch *batch, uint64_t now_ns)
+{
+    union record record;
+    uint64_t unknown_count = 0;
+    bool is_here = false;
+    int result;
+
+    while ((result = batch_next(batch, &record, &unknown_count)) == 1) {
+        if (record.header.kind == RECORD_HELLO)
+            is_here = emitter_is_here(publisher->emitter, &record.hello);
+        if (record.header.kind == RECORD_QUEUE_PAIR)
+            tell(publisher, &record.queue_pair, is_here);
+        if (record.header.kind == RECORD_TRIGGER && is_asked(publisher, &record.trigger))
+            fetch_ask(publisher->fetch, &record.trigger, now_ns);
+    }
+    return result;
+}
+
 static void take_control(struct publisher *publisher, uint64_t now_ns)
 {
     size_t length_bytes;
 
     while (link_receive(publisher->control, publisher->message, sizeof publisher->message, &length_bytes) == 0) {
         struct batch batch;
-        union record record;
-        uint64_t unknown_count = 0;
         int result = batch_read(&batch, publisher->message, length_bytes);
         if (result == 0)
-            result = 1;
-        while (result == 1 && (result = batch_next(&batch, &record, &unknown_count)) == 1) {
-            if (record.header.kind == RECORD_QUEUE_PAIR && publisher->told_source != NULL)
-                source_tell(publisher->told_source, &record.queue_pair);
-            if (record.header.kind == RECORD_TRIGGER && is_asked(publisher, &record.trigger))
-                fetch_ask(publisher->fetch, &record.trigger, now_ns);
-        }
+            result = take_batch(publisher, &batch, now_ns);
         if (result < 0)
             tally_add(publisher->meter->tallies, TALLY_CONTROL_REJECTED, 1);
     }

@@ -25,7 +25,10 @@ int publisher_open(struct publisher **publisher, const struct publisher_options 
 /* The emitter's own clock now. */
 uint64_t publisher_now_ns(const struct publisher *publisher);
 
-/* Where the host side's words on queue pairs, which come over the control link, are handed to; NULL = nowhere. */
+/*
+ * Where the host side's words on queue pairs, which come over the control link, are handed to beside the meter; NULL =
+ * nowhere.
+ */
 void publisher_tell(struct publisher *publisher, struct source *source);
 
 /* What the source can see: sent before all else, again to each new receiver, and whenever this is called. */

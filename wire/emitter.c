@@ -88,6 +88,14 @@ uint64_t emitter_boot_id(const struct emitter *emitter)
     return emitter->header.boot_id;
 }
 
+bool emitter_is_here(const struct emitter *emitter, const struct record_hello *hello)
+{
+    static const uint8_t unknown[sizeof hello->kernel_boot];
+
+    return memcmp(hello->kernel_boot, unknown, sizeof unknown) != 0 &&
+           memcmp(hello->kernel_boot, emitter->hello.kernel_boot, sizeof unknown) == 0;
+}
+
 uint64_t emitter_now_ns(const struct emitter *emitter)
 {
     return clock_now_ns() + (uint64_t)emitter->clock_offset_ns;

@@ -38,6 +38,9 @@ int emitter_open(struct emitter **emitter, const struct emitter_options *options
 /* This start of it, as its batches say. */
 uint64_t emitter_boot_id(const struct emitter *emitter);
 
+/* Whether a hello of another emitter came from this machine, since it was last started. */
+bool emitter_is_here(const struct emitter *emitter, const struct record_hello *hello);
+
 /* The emitter's own clock now. */
 uint64_t emitter_now_ns(const struct emitter *emitter);
 

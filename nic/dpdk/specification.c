@@ -2,13 +2,13 @@
 /* What a --port asks for. A device that DPDK has to make, or to find on a bus, becomes one argument of the EAL. */
 #include "nic/dpdk/specification.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "nic/dpdk/interface.h"
+#include "nic/port/address.h"
 #include "wire/log.h"
 
 #define RING_FRAMES       2048u /* of net_af_packet: 20 ms at 60 MB/s are 300 frames of 4 KiB */
@@ -17,18 +17,6 @@
 #define ETHERNET_BYTES    14u
 #define DESCRIPTORS       1024u /* of a virtual device, whose frames wait elsewhere */
 #define CARD_DESCRIPTORS  8192u /* 0.3 ms at 24 million frames a second: as long as housekeeping may take */
-
-static int read_address(const char *text, uint8_t address[ADDRESS_BYTES])
-{
-    uint8_t mapped[ADDRESS_BYTES] = {[10] = 0xff, [11] = 0xff};
-
-    if (inet_pton(AF_INET6, text, address) == 1)
-        return 0;
-    if (inet_pton(AF_INET, text, mapped + 12) != 1)
-        return log_error_return(-EINVAL, "--port: '%s' is no GID, IPv6 or IPv4 address", text);
-    memcpy(address, mapped, ADDRESS_BYTES);
-    return 0;
-}
 
 /* The value of NAME=... in a device's arguments; empty when it is not there. */
 static void find_argument(const char *device, const char *name, char *value, size_t capacity)
@@ -111,7 +99,7 @@ int specification_read(struct specification *specification, const char *text, un
     snprintf(device, sizeof device, "%.*s", length, text);
     snprintf(read.device, sizeof read.device, "%.*s", (int)strcspn(device, ","), device);
     find_interface(device, read.interface, sizeof read.interface);
-    if (at != NULL && read_address(at + 1, read.address) != 0)
+    if (at != NULL && address_read("port", at + 1, read.address) != 0)
         return -EINVAL;
     read.is_ring = strncmp(device, "net_af_packet", strlen("net_af_packet")) == 0;
     read.is_snapped = strncmp(device, "net_pcap", strlen("net_pcap")) == 0 && read.interface[0] != '\0';

@@ -2,7 +2,8 @@
 /*
  * ConnectRequest and ConnectReply. Source: InfiniBand Architecture Specification volume 1, sections 13.4.2 (management
  * datagram header), 12.6.5 and 12.6.8 (their contents). Requests wait for their reply, and connections for their flows,
- * in tables that are directly mapped: a newer one takes an older one's place, which is then merely not known.
+ * in fixed places found by a hash, a request in one and a connection in any of four: where all are taken a newer one
+ * takes an older one's, which is then merely not known.
  */
 #include "nic/flow/set_up.h"
 
@@ -12,14 +13,15 @@
 
 #include "wire/cursor.h"
 
-#define REQUESTS_COUNT    256u
-#define CONNECTIONS_COUNT 4096u
-#define BASE_VERSION      1
-#define CLASS_CONNECTION  7
-#define CLASS_VERSION     2
-#define METHOD_SEND       3
-#define CONNECT_REQUEST   0x0010
-#define CONNECT_REPLY     0x0013
+#define REQUESTS_COUNT   256u
+#define CONNECTION_SETS  1024u
+#define CONNECTION_WAYS  4u
+#define BASE_VERSION     1
+#define CLASS_CONNECTION 7
+#define CLASS_VERSION    2
+#define METHOD_SEND      3
+#define CONNECT_REQUEST  0x0010
+#define CONNECT_REPLY    0x0013
 
 struct request {
     uint64_t asker[2];
@@ -34,11 +36,13 @@ struct connection {
     uint64_t destination[2];
     uint32_t destination_qpn; /* 0: none */
     uint32_t source_qpn;
+    enum paired_by by;
 };
 
 struct set_ups {
     struct request requests[REQUESTS_COUNT];
-    struct connection connections[CONNECTIONS_COUNT];
+    struct connection connections[CONNECTION_SETS][CONNECTION_WAYS];
+    uint32_t turn; /* which way a newer one takes */
 };
 
 struct datagram {
@@ -101,10 +105,43 @@ static bool read_datagram(struct datagram *datagram, const void *bytes, size_t l
     return !in.failed && datagram->qpn > SET_UP_QPN;
 }
 
+static bool is_of(const struct connection *connection, const uint64_t source[2], const uint64_t destination[2],
+                  uint32_t destination_qpn)
+{
+    return connection->destination_qpn != 0 && connection->destination_qpn == destination_qpn &&
+           is_same(connection->source, source) && is_same(connection->destination, destination);
+}
+
+static const struct connection *find_connection(const struct set_ups *set_ups, const uint64_t source[2],
+                                                const uint64_t destination[2], uint32_t destination_qpn)
+{
+    const struct connection *set =
+        set_ups->connections[place_of(source, destination, destination_qpn, CONNECTION_SETS)];
+
+    for (unsigned i = 0; i < CONNECTION_WAYS; i++)
+        if (is_of(&set[i], source, destination, destination_qpn))
+            return &set[i];
+    return NULL;
+}
+
+/* Where a connection is, or can go. */
+static struct connection *find_place(struct set_ups *set_ups, const struct connection *connection)
+{
+    struct connection *set = set_ups->connections[place_of(connection->source, connection->destination,
+                                                           connection->destination_qpn, CONNECTION_SETS)];
+
+    for (unsigned i = 0; i < CONNECTION_WAYS; i++)
+        if (is_of(&set[i], connection->source, connection->destination, connection->destination_qpn))
+            return &set[i];
+    for (unsigned i = 0; i < CONNECTION_WAYS; i++)
+        if (set[i].destination_qpn == 0)
+            return &set[i];
+    return &set[set_ups->turn++ % CONNECTION_WAYS];
+}
+
 static void put_connection(struct set_ups *set_ups, const struct connection *connection)
 {
-    set_ups->connections[place_of(connection->source, connection->destination, connection->destination_qpn,
-                                  CONNECTIONS_COUNT)] = *connection;
+    *find_place(set_ups, connection) = *connection;
 }
 
 static struct request *find_request(struct set_ups *set_ups, const uint64_t asker[2], const uint64_t asked[2],
@@ -125,8 +162,8 @@ static void note_request(struct set_ups *set_ups, const struct flow_key *key, co
 static bool note_reply(struct set_ups *set_ups, const struct flow_key *key, const struct datagram *datagram)
 {
     struct request *request = find_request(set_ups, key->destination, key->source, datagram->remote_identifier);
-    struct connection there = {.destination_qpn = datagram->qpn, .source_qpn = request->qpn};
-    struct connection back = {.destination_qpn = request->qpn, .source_qpn = datagram->qpn};
+    struct connection there = {.destination_qpn = datagram->qpn, .source_qpn = request->qpn, .by = PAIRED_BY_SET_UP};
+    struct connection back = {.destination_qpn = request->qpn, .source_qpn = datagram->qpn, .by = PAIRED_BY_SET_UP};
 
     if (request->qpn == 0 || request->identifier != datagram->remote_identifier ||
         !is_same(request->asker, key->destination) || !is_same(request->asked, key->source))
@@ -152,17 +189,56 @@ bool set_ups_note(struct set_ups *set_ups, const struct frame *frame, const void
     return datagram.attribute == CONNECT_REPLY && note_reply(set_ups, &frame->key, &datagram);
 }
 
-bool set_ups_reverse(const struct set_ups *set_ups, const struct flow_key *key, struct flow_key *reverse)
+/* One direction: what `source_qpn` at `source` sends to `destination_qpn`. */
+static struct connection direction_of(const uint8_t *source, uint32_t source_qpn, const uint8_t *destination,
+                                      uint32_t destination_qpn)
 {
-    const struct connection *connection =
-        &set_ups->connections[place_of(key->source, key->destination, key->destination_qpn, CONNECTIONS_COUNT)];
+    struct connection made = {.destination_qpn = destination_qpn, .source_qpn = source_qpn, .by = PAIRED_BY_HOST};
 
-    if (connection->destination_qpn == 0 || connection->destination_qpn != key->destination_qpn ||
-        !is_same(connection->source, key->source) || !is_same(connection->destination, key->destination))
+    memcpy(made.source, source, sizeof made.source);
+    memcpy(made.destination, destination, sizeof made.destination);
+    return made;
+}
+
+static void forget(struct set_ups *set_ups, const struct connection *connection)
+{
+    struct connection *place = find_place(set_ups, connection);
+
+    if (is_of(place, connection->source, connection->destination, connection->destination_qpn) &&
+        place->source_qpn == connection->source_qpn)
+        place->destination_qpn = 0;
+}
+
+bool set_ups_tell(struct set_ups *set_ups, const struct record_queue_pair *pair)
+{
+    static const uint8_t none[ADDRESS_BYTES];
+    const struct connection there = direction_of(pair->address, pair->qpn, pair->remote_address, pair->remote_qpn);
+    const struct connection back = direction_of(pair->remote_address, pair->remote_qpn, pair->address, pair->qpn);
+
+    if (pair->qpn <= SET_UP_QPN || pair->remote_qpn <= SET_UP_QPN || memcmp(pair->address, none, sizeof none) == 0 ||
+        memcmp(pair->remote_address, none, sizeof none) == 0)
         return false;
+    if (pair->destroyed_ns != 0) {
+        forget(set_ups, &there);
+        forget(set_ups, &back);
+        return false;
+    }
+    const struct connection *known = find_connection(set_ups, there.source, there.destination, there.destination_qpn);
+    bool is_new = known == NULL || known->source_qpn != there.source_qpn;
+    put_connection(set_ups, &there);
+    put_connection(set_ups, &back);
+    return is_new;
+}
+
+enum paired_by set_ups_reverse(const struct set_ups *set_ups, const struct flow_key *key, struct flow_key *reverse)
+{
+    const struct connection *connection = find_connection(set_ups, key->source, key->destination, key->destination_qpn);
+
+    if (connection == NULL)
+        return PAIRED_NOT;
     *reverse = *key;
     memcpy(reverse->source, key->destination, sizeof reverse->source);
     memcpy(reverse->destination, key->source, sizeof reverse->destination);
     reverse->destination_qpn = connection->source_qpn;
-    return true;
+    return connection->by;
 }

@@ -130,13 +130,22 @@ static void list_queue_pairs(struct mlx5_source *self)
     endpoint_end_round(self->endpoints, clock_now_ns(), stop_counting, self);
 }
 
-static void tell_mlx5(struct source *source, const struct record_queue_pair *pair)
+/* On this machine by the device's name; of another machine, whose devices may have the same names, by the address. */
+static bool is_at(const struct record_queue_pair *pair, const struct rdma_port *port, bool is_here)
+{
+    static const uint8_t none[ADDRESS_BYTES];
+
+    if (is_here)
+        return strncmp(pair->device, port->device, sizeof pair->device) == 0 && pair->port == port->number;
+    return memcmp(port->address, none, sizeof none) != 0 && memcmp(port->address, pair->address, sizeof none) == 0;
+}
+
+static void tell_mlx5(struct source *source, const struct record_queue_pair *pair, bool is_here)
 {
     struct mlx5_source *self = (struct mlx5_source *)source;
 
     for (size_t i = 0; i < self->ports_count; i++) {
-        const struct rdma_port *port = &self->ports[i].port;
-        if (strncmp(pair->device, port->device, sizeof pair->device) != 0 || pair->port != port->number)
+        if (!is_at(pair, &self->ports[i].port, is_here))
             continue;
         self->list_due_ns = pair->destroyed_ns != 0 ? 0 : self->list_due_ns;
         if (pair->destroyed_ns != 0 && endpoint_find(self->endpoints, (uint32_t)i + 1, pair->qpn) == NULL)

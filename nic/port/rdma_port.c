@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nic/port/address.h"
 #include "wire/log.h"
 
 #define PATH_BYTES 1024
@@ -124,15 +125,15 @@ static void describe(const char *sysfs, struct rdma_port *port, const char *devi
 
 static bool is_named(const char *wanted, const char *device, unsigned number)
 {
-    size_t length = strcspn(wanted, "/");
+    size_t length = strcspn(wanted, "/@");
     char *end;
 
     if (strlen(device) != length || strncmp(wanted, device, length) != 0)
         return false;
-    if (wanted[length] == '\0')
+    if (wanted[length] != '/')
         return true;
     unsigned long asked = strtoul(wanted + length + 1, &end, 10);
-    return *end == '\0' && asked == number;
+    return (*end == '\0' || *end == '@') && asked == number;
 }
 
 static bool is_wanted(const struct option_list *wanted, const char *device, unsigned number,
@@ -186,6 +187,20 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
+/* "NAME/PORT@ADDRESS": whose queue pairs these are, where sysfs does not know, or knows several. */
+static int set_addresses(const struct option_list *wanted, struct rdma_port *ports, size_t count)
+{
+    int error = 0;
+
+    for (size_t i = 0; wanted != NULL && i < wanted->count && error == 0; i++) {
+        const char *at = strchr(wanted->values[i], '@');
+        for (size_t p = 0; at != NULL && p < count && error == 0; p++)
+            if (is_named(wanted->values[i], ports[p].device, ports[p].number))
+                error = address_read("device", at + 1, ports[p].address);
+    }
+    return error;
+}
+
 int rdma_port_list(const char *sysfs, const struct option_list *wanted, struct rdma_port *ports, size_t capacity)
 {
     char path[PATH_BYTES];
@@ -200,6 +215,8 @@ int rdma_port_list(const char *sysfs, const struct option_list *wanted, struct r
     for (int i = 0; i < names_count; i++)
         count += list_device(sysfs, names[i]->d_name, wanted, found, ports + count, capacity - count);
     int error = missing(wanted, found, names, names_count);
+    if (error == 0)
+        error = set_addresses(wanted, ports, count);
     for (int i = 0; i < names_count; i++)
         free(names[i]);
     free(names);

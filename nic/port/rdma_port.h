@@ -17,14 +17,16 @@ struct rdma_port {
     unsigned number;
     char interface[16]; /* the network interface below it; empty where there is none */
     char driver[32];    /* the device's driver as its directory in sysfs says; empty for a software device */
-    uint8_t address[ADDRESS_BYTES]; /* its one GID beside link-local ones; zeros when there are several, or none */
+    uint8_t address[ADDRESS_BYTES]; /* as it was given, or its one GID beside link-local ones; zeros when there are
+                                       several, or none */
     uint32_t mtu_bytes;             /* the largest path MTU that it allows; 0 = not known */
     uint64_t bits_a_second;         /* 0 = not known */
 };
 
 /*
- * The ports that `wanted` ("DEVICE" or "DEVICE/PORT") names, or all when it is empty. `sysfs` is the root of sysfs,
- * "/sys". Returns how many, or -ENODEV after logging which one is not there and which are.
+ * The ports that `wanted` ("DEVICE" or "DEVICE/PORT", and "@ADDRESS" behind it) names, or all when it is empty. `sysfs`
+ * is the root of sysfs, "/sys". Returns how many, or -ENODEV after logging which one is not there and which are, or
+ * -EINVAL after logging that an address is none.
  */
 int rdma_port_list(const char *sysfs, const struct option_list *wanted, struct rdma_port *ports, size_t capacity);
 

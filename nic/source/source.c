@@ -64,10 +64,10 @@ uint64_t source_refused(const struct source *source)
     return source->operations->refused == NULL ? 0 : source->operations->refused(source);
 }
 
-void source_tell(struct source *source, const struct record_queue_pair *pair)
+void source_tell(struct source *source, const struct record_queue_pair *pair, bool is_here)
 {
     if (source->operations->tell != NULL)
-        source->operations->tell(source, pair);
+        source->operations->tell(source, pair, is_here);
 }
 
 void source_statistics(struct source *source, uint32_t port, source_statistic visit, void *context)

@@ -98,8 +98,11 @@ void source_repeat(struct source *source);
  * rises. */
 uint64_t source_refused(const struct source *source);
 
-/* The host side's word on a queue pair, for sources that have to be told which there are. */
-void source_tell(struct source *source, const struct record_queue_pair *pair);
+/*
+ * The host side's word on a queue pair, for sources that have to be told which there are. `is_here`: it is one of this
+ * machine's, so that its device's name means one of ours.
+ */
+void source_tell(struct source *source, const struct record_queue_pair *pair, bool is_here);
 
 /*
  * Calls `visit` for each statistic that the port's driver keeps (DPDK: its xstats). May take milliseconds: it is called

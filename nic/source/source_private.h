@@ -17,7 +17,7 @@ struct source_operations {
     size_t (*counts)(struct source *source, struct source_count *counts, size_t capacity); /* NULL = none */
     void (*repeat)(struct source *source);                                                 /* NULL = has no endpoints */
     uint64_t (*refused)(const struct source *source);                                      /* NULL = never refuses */
-    void (*tell)(struct source *source, const struct record_queue_pair *pair);             /* NULL = need not know */
+    void (*tell)(struct source *source, const struct record_queue_pair *pair, bool is_here); /* NULL = need not know */
     void (*statistics)(struct source *source, uint32_t port, source_statistic visit, void *context); /* NULL = none */
 };
 

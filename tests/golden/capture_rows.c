@@ -57,6 +57,7 @@ static void print_total(const struct record_flow_total *r)
     printf(",\"pauses\":%u,\"reordered_frames\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_"
            "qpn\":%u",
            r->pauses, r->reordered_frames, r->source_port_changes, r->codepoints, r->pair, r->source_qpn);
+    printf(",\"paired_by\":%u", r->paired_by);
     printf(",\"got_acks\":%u,\"got_naks\":[%u,%u,%u,%u,%u,%u],\"got_rnr_naks\":%u,\"got_cnps\":%u", r->got_acks,
            r->got_naks[0], r->got_naks[1], r->got_naks[2], r->got_naks[3], r->got_naks[4], r->got_naks[5],
            r->got_rnr_naks, r->got_cnps);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_live.py QPSCOPE-NIC CAPTURE-ROWS ASK-WINDOWS: qpscope-nic on a DPDK port, without RDMA: a veth pair in a network namespace, frames of a real
+"""check_live.py QPSCOPE-NIC CAPTURE-ROWS ASK-WINDOWS QPSCOPE-CORRELATOR TELL-PAIRS: qpscope-nic on a DPDK port, without RDMA: a veth pair in a network namespace, frames of a real
 job replayed into one end, qpscope-nic and tcpdump at the other. Needs root."""
 import json
 import os
@@ -19,6 +19,7 @@ import tap
 HERE = os.path.dirname(os.path.abspath(__file__))
 FRAMES = os.path.join(HERE, "frames", "rccl_two_ranks.pcap")
 IDLE_SECONDS, IDLE_SHARE_MAX = 4, 0.05
+BY_HOST = 3
 
 
 def make_link():
@@ -176,6 +177,49 @@ def check_queues(nic, rows_program, ask_windows, folder):
     tap.check(f"two queues, two readers: each flow whole in one stream (data frames {shares[0]} and {shares[1]})", findings[:8])
 
 
+def known_pairs():
+    """(address, queue pair, remote address, remote queue pair) of each connection in the frames whose other direction independent.py finds."""
+    seen, pairs = set(), []
+    for key, other in independent.analyse_all(FRAMES)[0].pairs.items():
+        if key in seen or key == other:
+            continue
+        seen |= {key, other}
+        there, back = independent.text_key(key), independent.text_key(other)
+        pairs.append((there["source"], back["destination_qpn"], there["destination"], there["destination_qpn"]))
+    return pairs
+
+
+def check_told(nic, rows_program, correlator, tell_pairs, folder):
+    """A host side tells a correlator of queue pairs, the correlator tells qpscope-nic: it pairs their flows by that, all of them, and
+    one that is told wrongly with nobody."""
+    control, record, intake = f"ipc://{folder}/told", os.path.join(folder, "told.capture"), f"ipc://{folder}/intake"
+    pairs = known_pairs()
+    words = [str(word) for pair in pairs for word in pair]
+    analysis = subprocess.Popen([correlator, "--intake", intake, "--clock", f"ipc://{folder}/clock", "--store", f"{folder}/told.db",
+                                 "--control", control], stderr=subprocess.DEVNULL)
+    host = subprocess.Popen([tell_pairs, intake, *words, "10.9.9.9", "77", "10.9.9.8", "78"])
+    daemon = Daemon(nic, "net_pcap0,iface=far@10.0.0.1", record, "--link", intake, "--control", control)
+    wait_until(lambda: counter(rows_of(rows_program, record), "connections_told_total") == len(pairs) + 1)
+    replay()
+    time.sleep(0.5)
+    code = daemon.stop()
+    for process in (host, analysis):
+        process.terminate()
+        process.wait(timeout=30)
+    flows, totals, _, _, _ = check_capture.read_rows(rows_program, record)
+    findings = [] if code == 0 else [f"exit code {code}: {daemon.read_log()}"]
+    by_key = {check_capture.key_of(flow): number for number, flow in flows.items()}
+    for address, qpn, remote_address, remote_qpn in pairs:
+        there, back = by_key.get((address, remote_address, remote_qpn, "")), by_key.get((remote_address, address, qpn, ""))
+        if there is None or back is None:
+            findings.append(f"{address} {qpn} -> {remote_address} {remote_qpn}: a direction was not seen")
+        elif (totals[there]["pair"], totals[there]["source_qpn"], totals[there]["paired_by"]) != (back, qpn, BY_HOST):
+            findings.append(f"{address} {qpn} -> {remote_address} {remote_qpn}: {totals[there]}")
+    if len(pairs) < 2:
+        findings.append(f"only {len(pairs)} pairs in {FRAMES}")
+    tap.check("what a host side tells of queue pairs comes to qpscope-nic over the correlator, and pairs their flows", findings[:8])
+
+
 def check_promiscuous(nic, folder):
     """Only when asked for, and only while the program runs."""
     for driver in ("net_pcap", "net_af_packet"):
@@ -264,7 +308,7 @@ def check_refusals(nic, folder):
 
 
 def main():
-    nic, rows_program, ask_windows = map(os.path.abspath, sys.argv[1:4])
+    nic, rows_program, ask_windows, correlator, tell_pairs = map(os.path.abspath, sys.argv[1:6])
     if "QPSCOPE_TEST_NAMESPACE" not in os.environ:
         if os.geteuid() != 0 or subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode != 0:
             tap.skip("live", "needs root and network namespaces")
@@ -284,6 +328,7 @@ def main():
         check_loss(nic, rows_program, folder, "net_pcap", 60)
         check_loss(nic, rows_program, folder, "net_af_packet", 8)
         check_queues(nic, rows_program, ask_windows, folder)
+        check_told(nic, rows_program, correlator, tell_pairs, folder)
         check_promiscuous(nic, folder)
         check_dry_run(nic)
         check_killed(nic, rows_program, folder)

@@ -84,12 +84,14 @@ static void test_asks_for_the_windows_of_judged_steps(void **state)
     struct made_job *job = made_create(&options);
     struct analysis *analysis = running(job);
     struct link *control;
+    struct controls *controls;
     struct asker *asker;
     const struct link_options receive = {.role = LINK_RECEIVE, .url = url, .boot_id = 2};
     const struct option_list urls = {.values = {url}, .count = 1};
 
     assert_int_equal(link_open(&control, &receive), 0);
-    assert_int_equal(asker_open(&asker, &urls, NULL, 1), 0);
+    assert_int_equal(controls_open(&controls, &urls, NULL, 1), 0);
+    asker_create(&asker, controls);
     assert_int_equal(analysis->job.steps.count, STEPS);
     for (int step = FIRST_FAULTY; step < STEPS; step++) {
         const struct step *judged = &analysis->job.steps.items[step];
@@ -105,7 +107,8 @@ static void test_asks_for_the_windows_of_judged_steps(void **state)
     usleep(PAUSE_US);
     struct record_trigger none;
     assert_false(next_trigger(control, &none));
-    asker_close(&asker);
+    asker_destroy(&asker);
+    controls_close(&controls);
     link_close(&control, 0);
     analysis_destroy(&analysis);
     made_destroy(job);

@@ -325,6 +325,84 @@ static void test_a_reply_to_another(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_CONNECTIONS_SET_UP], 0);
 }
 
+/* The host side's word on queue pair `qpn` of host 1, connected to `remote` of host 2. */
+static struct record_queue_pair word(uint32_t qpn, uint32_t remote)
+{
+    const uint8_t ends[2][ADDRESS_BYTES] = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
+                                            {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}};
+    struct record_queue_pair pair = {.queue_pair = 1, .qpn = qpn, .remote_qpn = remote};
+
+    memcpy(pair.address, ends[0], ADDRESS_BYTES);
+    memcpy(pair.remote_address, ends[1], ADDRESS_BYTES);
+    return pair;
+}
+
+static void assert_told(struct fixture *fixture, uint32_t qpn, uint32_t source_qpn, uint32_t got_acks)
+{
+    struct record_flow_total total;
+
+    flow_total_record(fixture->meter.flows, flow_of(fixture, 1, 2, qpn), &total);
+    assert_int_equal(total.source_qpn, source_qpn);
+    assert_int_equal(total.paired_by, source_qpn == 0 ? PAIRED_NOT : PAIRED_BY_HOST);
+    assert_int_equal(total.got_acks, got_acks);
+}
+
+/* Before the first frame, in between, of the other end, and of one that is gone; nothing else tells them apart. */
+static void test_what_the_host_says(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_queue_pair before = word(200, 100), between = word(201, 101), gone = word(203, 103);
+    struct record_queue_pair unconnected = word(204, 0);
+
+    meter_tell(&fixture->meter, &before);
+    meter_tell(&fixture->meter, &before);
+    meter_tell(&fixture->meter, &gone);
+    meter_tell(&fixture->meter, &unconnected);
+    gone.destroyed_ns = 1;
+    meter_tell(&fixture->meter, &gone);
+    assert_int_equal(fixture->tallies.values[TALLY_CONNECTIONS_TOLD], 2);
+    for (uint32_t c = 0; c < 5; c++)
+        pass_request(fixture, 100 + c, 5, 0x1000);
+    for (uint32_t c = 0; c < 5; c++)
+        pass_answer(fixture, 200 + c, 5, 0x1f);
+    assert_told(fixture, 100, 200, 1);
+    assert_told(fixture, 101, 0, 0);
+    assert_told(fixture, 103, 0, 0);
+    meter_tell(&fixture->meter, &between);
+    pass_answer(fixture, 201, 5, 0x1f);
+    assert_told(fixture, 101, 201, 2); /* the one before it too */
+    struct record_queue_pair other = word(202, 102);
+    uint8_t swapped[ADDRESS_BYTES];
+    memcpy(swapped, other.address, ADDRESS_BYTES);
+    memcpy(other.address, other.remote_address, ADDRESS_BYTES);
+    memcpy(other.remote_address, swapped, ADDRESS_BYTES);
+    other.qpn = 102;
+    other.remote_qpn = 202;
+    meter_tell(&fixture->meter, &other);
+    pass_answer(fixture, 202, 5, 0x1f);
+    assert_told(fixture, 102, 202, 2);
+    assert_told(fixture, 104, 0, 0);
+}
+
+/* A thousand words in four fixed places each: nearly all are remembered. */
+static void test_many_words(void **state)
+{
+    struct fixture *fixture = *state;
+    uint32_t known = 0;
+
+    for (uint32_t c = 0; c < 1000; c++) {
+        struct record_queue_pair pair = word(20000 + c * 7, 10000 + c * 7);
+        meter_tell(&fixture->meter, &pair);
+    }
+    for (uint32_t c = 0; c < CONNECTIONS_MAX; c++)
+        pass_request(fixture, 10000 + c * 7, 5, 0x1000);
+    for (uint32_t c = 0; c < CONNECTIONS_MAX; c++)
+        pass_answer(fixture, 20000 + c * 7, 5, 0x1f);
+    for (uint32_t c = 0; c < CONNECTIONS_MAX; c++)
+        known += answering_qpn(fixture, 10000 + c * 7) == 20000 + c * 7;
+    assert_in_range(known, CONNECTIONS_MAX * 95 / 100, CONNECTIONS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +415,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_both_qpns_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_nak_without_a_pair, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_connection_that_is_seen_being_made, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_the_host_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_words, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reply_to_another, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_pairing", tests, NULL, NULL);

@@ -373,6 +373,14 @@ static void ports_are_listed_with_their_addresses(void **state)
     write_file(PORT "gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0008\n");
     assert_int_equal(rdma_port_list(root, NULL, ports, 4), 1);
     assert_memory_equal(ports[0].address, none, 16);
+    wanted.values[0] = "mlx5_0/1@10.0.0.7";
+    assert_int_equal(rdma_port_list(root, &wanted, ports, 4), 1);
+    assert_memory_equal(ports[0].address, mapped, 16);
+    wanted.values[0] = "mlx5_0@::ffff:10.0.0.7";
+    assert_int_equal(rdma_port_list(root, &wanted, ports, 4), 1);
+    assert_memory_equal(ports[0].address, mapped, 16);
+    wanted.values[0] = "mlx5_0@10.0.0";
+    assert_int_equal(rdma_port_list(root, &wanted, ports, 4), -EINVAL);
     wanted.values[0] = "mlx5_0/2";
     assert_int_equal(rdma_port_list(root, &wanted, ports, 4), -ENODEV);
     wanted.values[0] = "mlx5";

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "nic/source/source_private.h"
 #include "nic/window/watch.h"
 #include "tests/unit/nic/draft.h"
 #include "wire/batch.h"
@@ -53,6 +54,7 @@ struct fixture {
     uint64_t pins;
     uint32_t psns[4];
     uint64_t boot_id;
+    struct record_hello hello;
     uint8_t message[LINK_MESSAGE_BYTES_MAX];
 };
 
@@ -142,6 +144,9 @@ static void take_record(struct fixture *fixture, const union record *record)
         break;
     case RECORD_TRIGGER_END:
         fixture->end = record->trigger_end;
+        break;
+    case RECORD_HELLO:
+        fixture->hello = record->hello;
         break;
     case RECORD_PIN:
         fixture->pins++;
@@ -458,6 +463,54 @@ static void test_who_is_asked_answers(void **state)
     assert_int_equal(fixture->tallies.values[TALLY_TRIGGERS], 1);
 }
 
+struct told_source {
+    struct source source;
+    unsigned here;
+    unsigned elsewhere;
+    uint32_t qpn;
+};
+
+static void note_told(struct source *source, const struct record_queue_pair *pair, bool is_here)
+{
+    struct told_source *told = (struct told_source *)source;
+
+    told->here += is_here;
+    told->elsewhere += !is_here;
+    told->qpn = pair->qpn;
+}
+
+/* Queue pairs go to the source, with whether the host side whose hello stands before them is of this machine. */
+static void test_queue_pairs_are_handed_on(void **state)
+{
+    static const struct source_operations operations = {.tell = note_told};
+    struct told_source told = {.source.operations = &operations};
+    struct fixture *fixture = *state;
+    struct record_queue_pair pair = {.queue_pair = 1, .qpn = 77, .remote_qpn = 78};
+
+    open_parts(fixture, 4u << 20);
+    publisher_tell(fixture->publisher, &told.source);
+    while (fixture->boot_id == 0) {
+        publisher_tick(fixture->publisher, clock_now_ns());
+        take_all(fixture);
+    }
+    struct record_hello elsewhere = fixture->hello;
+    elsewhere.kernel_boot[3] ^= 1;
+    emitter_flush(fixture->asker);
+    emitter_add(fixture->asker, RECORD_HELLO, &fixture->hello);
+    emitter_add(fixture->asker, RECORD_QUEUE_PAIR, &pair);
+    emitter_add(fixture->asker, RECORD_HELLO, &elsewhere);
+    emitter_add(fixture->asker, RECORD_QUEUE_PAIR, &pair);
+    emitter_flush(fixture->asker);
+    for (int i = 0; i < TRIES && told.here + told.elsewhere < 2; i++) {
+        publisher_tick(fixture->publisher, clock_now_ns());
+        emitter_tick(fixture->asker);
+        usleep(1000);
+    }
+    assert_int_equal(told.here, 1);
+    assert_int_equal(told.elsewhere, 1);
+    assert_int_equal(told.qpn, 77);
+}
+
 static bool has_two_pins(const struct fixture *fixture)
 {
     return fixture->pins == 2;
@@ -546,6 +599,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranked_by_retransmission, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_tiers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_from_a_pin, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_queue_pairs_are_handed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_who_is_asked_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_stall_is_told_and_comes_back_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_requests_that_make_no_sense, setup, teardown),

@@ -61,12 +61,15 @@ static void list(uint32_t qpn, uint32_t remote_qpn)
 
 /* ---- sysfs and the device ---- */
 
+static uint8_t port_address[ADDRESS_BYTES];
+
 int rdma_port_list(const char *sysfs, const struct option_list *wanted, struct rdma_port *ports, size_t capacity)
 {
     (void)sysfs;
     (void)wanted;
     assert_true(capacity > 0);
     ports[0] = (struct rdma_port){.device = "mlx5_0", .number = 1};
+    memcpy(ports[0].address, port_address, ADDRESS_BYTES);
     return 1;
 }
 void rdma_port_name(const struct rdma_port *port, char *name, size_t bytes)
@@ -134,6 +137,7 @@ static int setup(void **state)
     (void)state;
     listed_count = 0;
     asked = 0;
+    memset(port_address, 0, sizeof port_address);
     limits = (struct standin_limits){.counters = 4096,
                                      .bulk_log_most = 9,
                                      .rules = 2048,
@@ -148,7 +152,7 @@ static void relist(struct source *source)
 {
     const struct record_queue_pair ended = {
         .qpn = 0xfffff, .device = "mlx5_0", .port = 1, .state = 3, .type = 2, .destroyed_ns = 1};
-    source_tell(source, &ended); /* an end that is told makes it ask the kernel at once */
+    source_tell(source, &ended, true); /* an end that is told makes it ask the kernel at once */
 }
 
 static void those_that_are_listed_are_counted(void **state)
@@ -223,7 +227,7 @@ static void those_that_are_told_are_counted(void **state)
     (void)state;
     memset(told.address, 1, ADDRESS_BYTES);
     memset(told.remote_address, 2, ADDRESS_BYTES);
-    source_tell(source, &told);
+    source_tell(source, &told, true);
     take(source, &seen);
     relist(source); /* the kernel does not list it: it stays */
     take(source, &seen);
@@ -235,9 +239,41 @@ static void those_that_are_told_are_counted(void **state)
     assert_int_equal(seen.endpoints[number].gone_ns, 0);
     assert_int_equal(seen.received[number], 8);
     told.destroyed_ns = 5;
-    source_tell(source, &told);
+    source_tell(source, &told, true);
     take(source, &seen);
     assert_true(seen.endpoints[number].gone_ns != 0);
+    source_close(&source);
+}
+
+/* Another machine's device of the same name is none of ours; one with the port's address is, whatever its name. */
+static void another_machines_are_told_by_address(void **state)
+{
+    struct record_queue_pair told = {
+        .queue_pair = 1, .qpn = 0x55, .remote_qpn = 0x66, .device = "mlx5_0", .port = 1, .state = 3, .type = 2};
+    struct seen seen = {0};
+    struct source *source;
+
+    (void)state;
+    memset(told.address, 1, ADDRESS_BYTES);
+    source = open_source();
+    source_tell(source, &told, false); /* the port has no address */
+    take(source, &seen);
+    assert_int_equal(seen.endpoints_count, 0);
+    source_close(&source);
+    memset(port_address, 7, ADDRESS_BYTES);
+    source = open_source();
+    source_tell(source, &told, false);
+    take(source, &seen);
+    assert_int_equal(seen.endpoints_count, 0);
+    memset(told.address, 7, ADDRESS_BYTES);
+    strcpy(told.device, "mlx5_9");
+    source_tell(source, &told, false);
+    take(source, &seen);
+    assert_int_equal(seen.endpoints_count, 1);
+    assert_int_equal(seen.endpoints[1].qpn, 0x55);
+    standin_pass(device, MLX5_SENT, 0x55, 3, 300);
+    take(source, &seen);
+    assert_int_equal(seen.sent[1], 3);
     source_close(&source);
 }
 
@@ -275,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup(those_that_are_listed_are_counted, setup),
         cmocka_unit_test_setup(a_number_that_comes_back_is_another, setup),
         cmocka_unit_test_setup(those_that_are_told_are_counted, setup),
+        cmocka_unit_test_setup(another_machines_are_told_by_address, setup),
         cmocka_unit_test_setup(what_finds_no_counter_waits_for_one, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
