@@ -7,10 +7,11 @@
 #include "truth.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { COUNT = 2000, NAP_NS = 5000000 };
+enum { COUNT = 2000, NAP_NS = 5000000, DYING_NS = 500000000 };
 
 static void failure_note(const struct actor *actor, const char *what, const struct member *member, int result)
 {
@@ -35,14 +36,21 @@ static void rank_kill(struct actor *actor, const struct member *member)
     raise(SIGKILL);
 }
 
+/* The others come back when its queue pairs are gone too. */
 static void world_until_kill(struct actor *actor, struct member *world)
 {
+    int victim = (int)actor->job.ranks - 1;
+    char mark[32];
+
     member_init_world(actor, world, "world", MODE_CONFIG);
     member_ready(actor, world);
     workout_run(actor, world, WORKOUT_AllReduce, COUNT);
     actor_meet(actor, "before");
-    if (actor->rank == actor->job.ranks - 1)
+    if (actor->rank == victim)
         rank_kill(actor, world);
+    snprintf(mark, sizeof mark, "killed.%d", victim);
+    meet_await(&actor->job, mark);
+    nanosleep(&(struct timespec){.tv_nsec = DYING_NS}, NULL);
 }
 
 void scenario_shrink(struct actor *actor)

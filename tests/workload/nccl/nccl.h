@@ -67,7 +67,7 @@ typedef struct {
     }
 
 typedef struct {
-    int peer, opCnt, sigIdx, ctx;
+    int opCnt, peer, sigIdx, ctx;
 } ncclWaitSignalDesc_t;
 
 #define NCCL_FUNCTION(result, name, arguments)                                                                         \

@@ -14,3 +14,10 @@ NCCL_API(ncclResult_t, GroupEnd, void)
 {
     return group_close();
 }
+
+/* Ends a group whose calls are not to be made. */
+NCCL_API(ncclResult_t, GroupSimulateEnd, void *info)
+{
+    (void)info;
+    return group_abandon();
+}

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory and registrations, which have no effect here: every buffer is host memory and goes through the slots. */
+/* Memory and registrations. All but windows have no effect here: every buffer is host memory and goes through the
+ * slots. */
 #include "api/api.h"
 
-#include "communicator/communicator.h"
+#include "communicator/one_sided.h"
 #include "cuda.h"
-
-#include <stdlib.h>
-
-struct ncclWindow {
-    void *memory;
-    size_t size_bytes;
-};
 
 NCCL_API(ncclResult_t, MemAlloc, void **memory, size_t size_bytes)
 {
@@ -22,25 +16,20 @@ NCCL_API(ncclResult_t, MemFree, void *memory)
     return cudaFree(memory) ? ncclUnhandledCudaError : ncclSuccess;
 }
 
-static ncclResult_t window_new(ncclComm_t comm, void *memory, size_t size_bytes, struct ncclWindow **window)
-{
-    if (!communicator_is_valid(comm) || !window)
-        return ncclInvalidArgument;
-    *window = malloc(sizeof **window);
-    **window = (struct ncclWindow){memory, size_bytes};
-    return ncclSuccess;
-}
-
 NCCL_API(ncclResult_t, CommRegister, const ncclComm_t comm, void *memory, size_t size_bytes, void **handle)
 {
-    return window_new(comm, memory, size_bytes, (struct ncclWindow **)handle);
+    (void)size_bytes;
+    if (!communicator_is_valid(comm) || !handle)
+        return ncclInvalidArgument;
+    *handle = memory;
+    return ncclSuccess;
 }
 
 NCCL_API(ncclResult_t, CommDeregister, const ncclComm_t comm, void *handle)
 {
     if (!communicator_is_valid(comm))
         return ncclInvalidArgument;
-    free(handle);
+    (void)handle;
     return ncclSuccess;
 }
 
@@ -48,13 +37,43 @@ NCCL_API(ncclResult_t, CommWindowRegister, ncclComm_t comm, void *memory, size_t
          int flags)
 {
     (void)flags;
-    return window_new(comm, memory, size_bytes, window);
+    if (!communicator_is_valid(comm) || !window)
+        return ncclInvalidArgument;
+    return communicator_result(one_sided_register(comm, memory, size_bytes, window));
 }
 
 NCCL_API(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t window)
 {
     if (!communicator_is_valid(comm))
         return ncclInvalidArgument;
-    free(window);
+    (void)window;
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, WinGetUserPtr, ncclComm_t comm, ncclWindow_t window, void **memory)
+{
+    if (!communicator_is_valid(comm) || !window || !memory)
+        return ncclInvalidArgument;
+    *memory = window->memory;
+    return ncclSuccess;
+}
+
+NCCL_API(ncclResult_t, CommSuspend, ncclComm_t comm, int flags)
+{
+    (void)flags;
+    return communicator_is_valid(comm) ? ncclSuccess : ncclInvalidArgument;
+}
+
+NCCL_API(ncclResult_t, CommResume, ncclComm_t comm)
+{
+    return communicator_is_valid(comm) ? ncclSuccess : ncclInvalidArgument;
+}
+
+NCCL_API(ncclResult_t, CommMemStats, ncclComm_t comm, int stat, uint64_t *value)
+{
+    (void)stat;
+    if (!communicator_is_valid(comm) || !value)
+        return ncclInvalidArgument;
+    *value = 0;
     return ncclSuccess;
 }

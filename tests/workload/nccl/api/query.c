@@ -70,3 +70,21 @@ NCCL_API(ncclResult_t, CommGetAsyncError, ncclComm_t comm, ncclResult_t *error)
         *error = communicator_result(comm->service->progress.error);
     return ncclSuccess;
 }
+
+/* Only the built-in reductions are emulated. */
+NCCL_API(ncclResult_t, RedOpCreatePreMulSum, ncclRedOp_t *op, void *scalar, ncclDataType_t type, int residence,
+         ncclComm_t comm)
+{
+    (void)op, (void)scalar, (void)type, (void)residence, (void)comm;
+    return ncclInvalidUsage;
+}
+
+NCCL_API(ncclResult_t, RedOpDestroy, ncclRedOp_t op, ncclComm_t comm)
+{
+    (void)op;
+    return communicator_is_valid(comm) ? ncclSuccess : ncclInvalidArgument;
+}
+
+NCCL_API(void, ResetDebugInit, void)
+{
+}

@@ -125,6 +125,7 @@ void communicator_set_size(struct ncclComm *comm, int rank, int ranks)
     comm->peers = calloc((size_t)ranks, sizeof *comm->peers);
     comm->top_ranks = calloc((size_t)ranks, sizeof *comm->top_ranks);
     comm->clients = calloc((size_t)ranks, sizeof *comm->clients);
+    comm->signals = calloc((size_t)ranks * SIGNALS_MAX, sizeof *comm->signals);
     comm->wires = calloc(wires, sizeof *comm->wires);
     channels_init(comm);
 }
@@ -247,6 +248,7 @@ void communicator_free(struct ncclComm *comm)
     free(comm->top_ranks);
     free(comm->clients);
     free(comm->wires);
+    free(comm->signals);
     comm->start_magic = comm->end_magic = 0;
     free(comm);
 }

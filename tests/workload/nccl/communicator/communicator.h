@@ -20,7 +20,7 @@
 #include <stdbool.h>
 
 enum { COMM_HASH_OFFSET_REAL = 1181416, VENDOR_SHIFT = 64 };
-enum { P2P_CONN = 1, LANE_CONNS = 2 };
+enum { P2P_CONN = 1, ONE_SIDED_CONN = 2, LANE_CONNS = 3, WINDOWS_MAX = 64, SIGNALS_MAX = 8 };
 
 #define COMM_MAGIC 0x0280028002800280u
 
@@ -35,6 +35,12 @@ struct wire {
     struct lane lane;
     void *connection; /* the service's object; NULL: not connected */
     int proxy_rank;   /* whose service has it */
+};
+
+struct ncclWindow {
+    void *memory;
+    size_t size_bytes;
+    int number;
 };
 
 struct ncclComm {
@@ -59,6 +65,8 @@ struct ncclComm {
     struct devcomm devcomm;
     struct wire *wires; /* [channel][peer][connection][sends] */
     bool rings_connected;
+    struct ncclWindow windows[WINDOWS_MAX];
+    int windows_count, *signals; /* [peer][signal]: puts that nobody has waited for */
     uint64_t operations_count;
     struct tasks tasks; /* of the group that is open */
     struct ncclComm *next_in_group;

@@ -225,6 +225,19 @@ static void group_drop(struct group *group)
     }
 }
 
+ncclResult_t group_abandon(void)
+{
+    struct group group = current;
+
+    if (current.depth == 0)
+        return ncclInvalidUsage;
+    if (--current.depth > 0)
+        return ncclSuccess;
+    current = (struct group){.depth = 0};
+    group_drop(&group);
+    return group.result;
+}
+
 ncclResult_t group_close(void)
 {
     struct group *copy, group = current;

@@ -31,6 +31,9 @@ void group_add_task(struct ncclComm *comm, const struct task *task, cudaStream_t
  */
 ncclResult_t group_close(void);
 
+/* Ends the innermost group; what the outermost has gathered is dropped. */
+ncclResult_t group_abandon(void);
+
 /* The first error of a call within the group is that of the group. */
 ncclResult_t group_fail(ncclResult_t result);
 bool group_is_open(void);

@@ -201,6 +201,18 @@ int wiring_connect_peers(struct ncclComm *comm, const bool *sends, const bool *r
     return wants_connect(comm, &wants);
 }
 
+int wiring_connect_mesh(struct ncclComm *comm)
+{
+    struct wants wants = {NULL, 0};
+
+    for (int step = 1; step < comm->ranks; step++) {
+        int to = (comm->rank + step) % comm->ranks, from = (comm->rank + comm->ranks - step) % comm->ranks;
+        wants_add(&wants, comm, &(struct want){0, from, ONE_SIDED_CONN, false});
+        wants_add(&wants, comm, &(struct want){0, to, ONE_SIDED_CONN, true});
+    }
+    return wants_connect(comm, &wants);
+}
+
 void wiring_close(struct ncclComm *comm)
 {
     int count = comm->wires ? comm->channels_count * comm->ranks * LANE_CONNS * 2 : 0;

@@ -12,4 +12,6 @@ int wiring_connect_rings(struct ncclComm *comm);
 
 /* What is not connected yet of these: [peer] true when this rank will send there, or receive from there. */
 int wiring_connect_peers(struct ncclComm *comm, const bool *sends, const bool *receives);
+/* All ranks with all, for one-sided calls. */
+int wiring_connect_mesh(struct ncclComm *comm);
 void wiring_close(struct ncclComm *comm);

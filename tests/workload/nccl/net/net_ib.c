@@ -7,12 +7,13 @@
 #include "net/net_private.h"
 #include "net/queue_pair.h"
 #include "net/tcp.h"
+#include "net/warning.h"
 
 #include "setting.h"
+#include "truth.h"
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -376,11 +377,27 @@ static int ib_flush(struct net_end *end, void *memory, int *request)
     return queue_pair_post(&end->flush, &read);
 }
 
+static void failure_note(const struct net_end *end, const struct ibv_wc *completion)
+{
+    const char *device = verbs_devices[end->device].name;
+    struct truth_line line;
+
+    warning_log(WARNING_LEVEL, WARNING_NET, __func__, __LINE__,
+                "NET/IB: Got completion from peer with status=%d opcode=%d vendor_err=%u qp=%u hca %s",
+                completion->status, completion->opcode, completion->vendor_err, completion->qp_num, device);
+    truth_begin(&line, "completion_error");
+    truth_text(&line, "device", device);
+    truth_number(&line, "qpn", completion->qp_num);
+    truth_pointer(&line, "comm", end->label.comm);
+    truth_signed(&line, "status", completion->status);
+    truth_number(&line, "at_ns", truth_now_ns());
+    truth_put(&line);
+}
+
 static int completion_take(struct net_end *end, const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_SUCCESS) {
-        fprintf(stderr, "standin: NET/IB: %s QP %u: completion with status %d, vendor error %u\n",
-                verbs_devices[end->device].name, completion->qp_num, completion->status, completion->vendor_err);
+        failure_note(end, completion);
         return -EREMOTEIO;
     }
     struct request *request = &end->requests[completion->wr_id % NET_REQUESTS];
