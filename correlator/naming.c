@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "correlator/naming_join.h"
+#include "correlator/naming_late.h"
 
 struct key { /* (stream, kind of number, number) -> index, sorted for lookup */
     size_t stream;
@@ -221,6 +222,7 @@ static void take_call(struct builder *builder, size_t stream, const struct recor
     if (is_sent_again(builder->naming, member, record))
         return;
     struct call *call = array_add(&builder->naming->calls);
+    call->stream = stream;
     call->member = member;
     call->rank_operation = -1;
     call->record = *record;
@@ -323,7 +325,7 @@ static bool is_operation(const struct record_call *record)
 }
 
 /* Turns the numbers that records refer to each other by into indices. */
-static void resolve(struct builder *builder)
+static void resolve_owners(struct builder *builder)
 {
     struct naming *naming = builder->naming;
 
@@ -334,18 +336,93 @@ static void resolve(struct builder *builder)
     for (size_t i = 0; i < naming->members.count; i++) {
         struct member *member = &naming->members.items[i];
         member->process = process_of(builder, member->stream, member->record.process);
+        member->parent = find(builder, member->stream, RECORD_COMMUNICATOR, member->record.parent);
     }
     for (size_t i = 0; i < naming->queue_pairs.count; i++) {
         struct queue_pair *pair = &naming->queue_pairs.items[i];
         pair->process = process_of(builder, pair->stream, pair->record.process);
         pair->member = find(builder, pair->stream, RECORD_COMMUNICATOR, pair->record.communicator);
-        if (pair->member >= 0)
-            *(int32_t *)array_add(&naming->members.items[pair->member].queue_pairs) = (int32_t)i;
     }
     for (size_t i = 0; i < naming->flows.count; i++) {
         struct flow *flow = &naming->flows.items[i];
         flow->port = port_of(builder, flow->stream, flow->record.port);
     }
+}
+
+/* Leaves out what is the same as another entry; `same` becomes where each entry is now. Returns how many are left. */
+static size_t keep_first(void *items, size_t count, size_t item_bytes, int32_t *same)
+{
+    int32_t *places = array_zeroed(count * sizeof *places);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (same[i] != (int32_t)i)
+            continue;
+        memmove((char *)items + kept * item_bytes, (char *)items + i * item_bytes, item_bytes);
+        places[i] = (int32_t)kept++;
+    }
+    for (size_t i = 0; i < count; i++)
+        same[i] = places[same[i]];
+    free(places);
+    return kept;
+}
+
+/* The keys of a kind, once its entries have moved. */
+static void move_keys(struct builder *builder, uint16_t kind, const int32_t *places)
+{
+    for (size_t i = 0; i < builder->keys.count; i++)
+        if (builder->keys.items[i].kind == kind)
+            builder->keys.items[i].index = places[builder->keys.items[i].index];
+}
+
+/* What several boots of an agent described is one entry, under all their numbers. */
+static void join_boots(struct builder *builder)
+{
+    struct naming *naming = builder->naming;
+    struct naming_late late;
+
+    naming_late_find(&late, naming, builder->intake);
+    naming->processes.count =
+        keep_first(naming->processes.items, naming->processes.count, sizeof(struct process), late.processes);
+    naming->members.count =
+        keep_first(naming->members.items, naming->members.count, sizeof(struct member), late.members);
+    naming->queue_pairs.count =
+        keep_first(naming->queue_pairs.items, naming->queue_pairs.count, sizeof(struct queue_pair), late.queue_pairs);
+    move_keys(builder, RECORD_PROCESS, late.processes);
+    move_keys(builder, RECORD_COMMUNICATOR, late.members);
+    move_keys(builder, RECORD_QUEUE_PAIR, late.queue_pairs);
+    naming_late_fini(&late);
+    resolve_owners(builder);
+}
+
+/* A rank that takes no part in a split says so, which is needed to rank the others; it is no member of anything. */
+static void leave_out_absent(struct builder *builder)
+{
+    struct naming *naming = builder->naming;
+    int32_t *places = array_zeroed(naming->members.count * sizeof *places);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < naming->members.count; i++) {
+        places[i] = -1;
+        if (naming->members.items[i].record.ending == COMMUNICATOR_NO_PART)
+            continue;
+        naming->members.items[kept] = naming->members.items[i];
+        places[i] = (int32_t)kept++;
+    }
+    naming->members.count = kept;
+    move_keys(builder, RECORD_COMMUNICATOR, places);
+    free(places);
+    resolve_owners(builder);
+}
+
+/* The lists of what belongs to what, once every entry has its place. */
+static void list_owned(struct builder *builder)
+{
+    struct naming *naming = builder->naming;
+
+    for (size_t i = 0; i < naming->queue_pairs.count; i++)
+        if (naming->queue_pairs.items[i].member >= 0)
+            *(int32_t *)array_add(&naming->members.items[naming->queue_pairs.items[i].member].queue_pairs) = (int32_t)i;
     for (size_t i = 0; i < naming->calls.count; i++)
         if (is_operation(&naming->calls.items[i].record))
             *(int32_t *)array_add(&naming->members.items[naming->calls.items[i].member].calls) = (int32_t)i;
@@ -360,8 +437,13 @@ void naming_build(struct naming *naming, const struct intake *intake, const stru
         if (timeline->clocks.items[i].worst_bound_ns > naming->bound_ns)
             naming->bound_ns = timeline->clocks.items[i].worst_bound_ns;
     walk(&builder, names, sizeof names / sizeof names[0]);
+    resolve_owners(&builder);
+    join_boots(&builder);
+    naming_identify(naming);
+    naming_rank_children(naming);
+    leave_out_absent(&builder);
     walk(&builder, details, sizeof details / sizeof details[0]);
-    resolve(&builder);
+    list_owned(&builder);
     array_fini(&builder.keys);
     naming_join(naming);
 }

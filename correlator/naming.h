@@ -40,6 +40,7 @@ struct member {
     size_t stream;
     struct record_communicator record; /* its identity is never zeros here */
     int32_t process;
+    int32_t parent; /* member that it was made of */
     int32_t communicator;
     int32_t rank; /* the job's rank, -1 = unknown */
     uint64_t created_ns;
@@ -105,6 +106,7 @@ struct message {
 };
 
 struct call {
+    size_t stream;
     int32_t member;
     int32_t rank_operation; /* set by the node stage */
     struct record_call record;

@@ -377,6 +377,7 @@ void naming_join(struct naming *naming)
     array_sort(&naming->flow_events, by_flow_and_metric);
     sort_calls(naming);
     join_communicators(naming);
+    naming_number(naming);
     join_ends(naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         naming->queue_pairs.items[i].role = role_of(naming, &naming->queue_pairs.items[i]);

@@ -9,5 +9,23 @@
 
 void naming_join(struct naming *naming);
 
+/* One identity for each communicator whose members named it in different ways, by the library's hash (naming_child.c).
+ */
+void naming_identify(struct naming *naming);
+
+/*
+ * Ranks of the children of a split, where the library did not say: by key, then rank in the parent, once all ranks of
+ * the parent are there (naming_child.c). Needs identities joined.
+ */
+void naming_rank_children(struct naming *naming);
+
+/*
+ * Numbers the collectives of members whose earlier calls were missed: as those of another rank of the communicator that
+ * were the same and called at the same time. Where none were seen whole, the first that came late gives the numbers,
+ * from the highest that was known on. What fits nowhere gets numbers of its own. Needs calls sorted, communicators
+ * joined (naming_number.c).
+ */
+void naming_number(struct naming *naming);
+
 /* Gives every member its job rank (naming_rank.c). Needs the communicators joined. */
 void naming_rank(struct naming *naming);

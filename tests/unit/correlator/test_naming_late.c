@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names of what was not seen from its beginning: agents that were started again, communicators known by their hash
+ * only, ranks of a split's children. Expected ranks follow from NCCL's rule: by key, then by the parent's rank.
+ */
+#include "correlator/naming.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/correlator/feed.h"
+#include "wire/log.h"
+
+#define SECOND     1000000000ULL
+#define MS         1000000ULL
+#define BOOTS_MAX  4
+#define NO_COLOR   (-1)
+#define RANKS      4
+#define AFTER_LOSS CALL_AFTER_LOSS
+
+/* Boots of host agents; boot b is of emitter emitters[b]. */
+struct world {
+    struct feed hosts[BOOTS_MAX];
+    unsigned count;
+    struct intake intake;
+    struct timeline timeline;
+    struct naming naming;
+};
+
+static struct feed *add_boot(struct world *world, uint64_t emitter, uint64_t boot, uint64_t started_ns)
+{
+    struct feed *feed = &world->hosts[world->count++];
+    feed_init(feed, EMITTER_HOST, emitter, boot, 0);
+    feed_hello(feed, started_ns, 0);
+    for (unsigned i = 0; i < 5; i++)
+        feed_exchange(feed, started_ns + (i + 1) * 100 * MS, 30000, 30000);
+    return feed;
+}
+
+static void world_name(struct world *world)
+{
+    intake_init(&world->intake, 1u << 30);
+    for (unsigned i = 0; i < world->count; i++) {
+        feed_send(&world->hosts[i], 60 * SECOND);
+        for (size_t j = 0; j < world->hosts[i].count; j++)
+            intake_add(&world->intake, world->hosts[i].batches[j].bytes, world->hosts[i].batches[j].length_bytes);
+    }
+    timeline_build(&world->timeline, &world->intake);
+    naming_build(&world->naming, &world->intake, &world->timeline);
+}
+
+static void world_end(struct world *world)
+{
+    naming_fini(&world->naming);
+    timeline_fini(&world->timeline);
+    intake_fini(&world->intake);
+    for (unsigned i = 0; i < world->count; i++)
+        feed_fini(&world->hosts[i]);
+}
+
+static void add_process(struct feed *feed, uint32_t process, uint32_t pid, uint64_t ended_ns)
+{
+    struct record_process record = {.process = process, .pid = pid, .started_ns = SECOND + pid, .ended_ns = ended_ns};
+    feed_add(feed, RECORD_PROCESS, &record);
+}
+
+static void add_communicator(struct feed *feed, struct record_communicator record, const char *identity)
+{
+    memcpy(record.identity, identity, strlen(identity));
+    feed_add(feed, RECORD_COMMUNICATOR, &record);
+}
+
+static void add_call(struct feed *feed, uint32_t communicator, uint32_t sequence, uint64_t count, uint64_t at_ns,
+                     uint8_t flags)
+{
+    struct record_call call = {.header.source = communicator,
+                               .sequence = sequence,
+                               .count = count,
+                               .entered_ns = at_ns,
+                               .enqueued_ns = at_ns,
+                               .peer = -1,
+                               .operation = OPERATION_ALL_REDUCE,
+                               .datatype = 7,
+                               .flags = flags};
+    feed_add(feed, RECORD_CALL, &call);
+}
+
+/* A repeating pattern of sizes, two calls close together and then a pause, as of training steps. */
+static uint64_t call_count(unsigned number)
+{
+    return number % 2 == 0 ? 1000 : 2000;
+}
+
+static uint64_t call_time(unsigned number, unsigned rank)
+{
+    return 10 * SECOND + number / 2 * 200 * MS + number % 2 * 5 * MS + rank * MS;
+}
+
+static void add_calls(struct feed *feed, uint32_t communicator, unsigned rank, unsigned from, unsigned to, bool late)
+{
+    for (unsigned i = from; i < to; i++)
+        add_call(feed, communicator, late ? i - from : i, call_count(i), call_time(i, rank), late ? AFTER_LOSS : 0);
+}
+
+/* Every call of every member, known by its time, has this number. */
+static void assert_numbers(const struct naming *naming, int64_t shift_after_gap, unsigned gap_from)
+{
+    for (size_t i = 0; i < naming->calls.count; i++) {
+        const struct call *call = &naming->calls.items[i];
+        const int32_t rank = naming->members.items[call->member].record.rank;
+        const uint64_t since_ns = call->record.entered_ns - 10 * SECOND - (uint64_t)rank * MS;
+        const unsigned number = (unsigned)(since_ns / (200 * MS) * 2 + since_ns % (200 * MS) / (5 * MS));
+        assert_int_equal(call->record.sequence, number + (number >= gap_from ? shift_after_gap : 0));
+    }
+}
+
+/* Two hosts; the agent of one is started again, without having seen how its communicator was made. */
+static void started_again(struct world *world, uint64_t hash, unsigned second_rank_from)
+{
+    struct feed *whole = add_boot(world, 1, 9, SECOND);
+    struct feed *before = add_boot(world, 2, 8, SECOND);
+    struct feed *after = add_boot(world, 2, 5, 20 * SECOND);
+    add_process(whole, 1, 100, 0);
+    add_communicator(whole,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x10,
+                                                  .ranks_count = 2,
+                                                  .rank = 0,
+                                                  .hash = hash,
+                                                  .created_ns = 2 * SECOND,
+                                                  .identity_kind = IDENTITY_OF_ID},
+                     "world");
+    add_process(before, 1, 200, 0);
+    add_communicator(before,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x20,
+                                                  .ranks_count = 2,
+                                                  .rank = 1,
+                                                  .hash = hash,
+                                                  .created_ns = 2 * SECOND,
+                                                  .identity_kind = IDENTITY_OF_ID},
+                     "world");
+    add_process(after, 7, 200, 50 * SECOND);
+    add_communicator(after,
+                     (struct record_communicator){.communicator = 3,
+                                                  .process = 7,
+                                                  .pointer = 0x20,
+                                                  .ranks_count = 2,
+                                                  .rank = 1,
+                                                  .hash = hash,
+                                                  .flags = COMMUNICATOR_LATE,
+                                                  .destroyed_ns = 50 * SECOND,
+                                                  .identity_kind = hash == 0 ? IDENTITY_UNKNOWN : IDENTITY_OF_HASH},
+                     hash == 0 ? "" : "by hash");
+    add_calls(whole, 1, 0, 0, 300, false);
+    add_calls(before, 1, 1, 0, 100, false);
+    add_calls(after, 3, 1, second_rank_from, 300, true);
+    world_name(world);
+}
+
+static void test_started_again(void **state)
+{
+    (void)state;
+    for (uint64_t hash = 0; hash < 2; hash++) {
+        struct world world = {0};
+        started_again(&world, hash, 111);
+        assert_int_equal(world.naming.members.count, 2);
+        assert_int_equal(world.naming.processes.count, 2);
+        assert_int_equal(world.naming.communicators.count, 1);
+        assert_int_equal(world.naming.communicators.items[0].ranks_seen, 2);
+        for (size_t i = 0; i < 2; i++) {
+            const struct member *member = &world.naming.members.items[i];
+            assert_string_equal((const char *)member->record.identity, "world");
+            assert_int_equal(member->record.flags, 0);
+            assert_int_equal(member->destroyed_ns, member->record.rank == 1 ? 50 * SECOND : 0);
+            assert_int_equal(member->calls.count, member->record.rank == 1 ? 289 : 300);
+        }
+        assert_numbers(&world.naming, 0, 0);
+        world_end(&world);
+    }
+}
+
+/* All ranks of a communicator on one host: what was called between is not known, but which call is whose counterpart.
+ */
+static void test_all_ranks_started_again(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    struct feed *before = add_boot(&world, 2, 8, SECOND);
+    struct feed *after = add_boot(&world, 2, 5, 20 * SECOND);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        const struct record_communicator early = {.communicator = rank + 1,
+                                                  .process = rank + 1,
+                                                  .pointer = 0x20,
+                                                  .created_ns = 2 * SECOND,
+                                                  .ranks_count = RANKS,
+                                                  .rank = (int32_t)rank,
+                                                  .identity_kind = IDENTITY_OF_ID};
+        const struct record_communicator late = {.communicator = 9 - rank,
+                                                 .process = 9 - rank,
+                                                 .pointer = 0x20,
+                                                 .ranks_count = RANKS,
+                                                 .rank = (int32_t)rank,
+                                                 .flags = COMMUNICATOR_LATE};
+        add_process(before, rank + 1, 100 + rank, 0);
+        add_communicator(before, early, "world");
+        add_process(after, 9 - rank, 100 + rank, 0);
+        add_communicator(after, late, "");
+        add_calls(before, rank + 1, rank, 0, 100, false);
+        add_calls(after, 9 - rank, rank, 150 - rank % 2, 300, true); /* odd ranks one call earlier */
+    }
+    world_name(&world);
+    assert_int_equal(world.naming.members.count, RANKS);
+    int64_t shift = INT64_MIN;
+    for (size_t i = 0; i < world.naming.calls.count && shift == INT64_MIN; i++)
+        if (world.naming.calls.items[i].record.entered_ns == call_time(150, 0))
+            shift = (int64_t)world.naming.calls.items[i].record.sequence - 150;
+    assert_true(150 + shift > 100);
+    assert_numbers(&world.naming, shift, 149);
+    world_end(&world);
+}
+
+/* A process that is another one, an ncclComm_t that is another communicator's by now, and one that had ended. */
+static void test_another_is_not_the_same(void **state)
+{
+    static const struct {
+        uint32_t pid;
+        uint64_t pointer, hash, destroyed_ns;
+        size_t members;
+    } cases[] = {{200, 0x20, 5, 0, 1},
+                 {201, 0x20, 5, 0, 2},
+                 {200, 0x21, 5, 0, 2},
+                 {200, 0x20, 6, 0, 2},
+                 {200, 0x20, 5, 9 * SECOND, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world world = {0};
+        struct feed *before = add_boot(&world, 2, 8, SECOND);
+        struct feed *after = add_boot(&world, 2, 5, 20 * SECOND);
+        add_process(before, 1, 200, 0);
+        add_communicator(before,
+                         (struct record_communicator){.communicator = 1,
+                                                      .process = 1,
+                                                      .pointer = 0x20,
+                                                      .hash = 5,
+                                                      .ranks_count = 2,
+                                                      .rank = 1,
+                                                      .destroyed_ns = cases[i].destroyed_ns,
+                                                      .identity_kind = IDENTITY_OF_ID},
+                         "world");
+        add_process(after, 1, cases[i].pid, 0);
+        add_communicator(after,
+                         (struct record_communicator){.communicator = 1,
+                                                      .process = 1,
+                                                      .pointer = cases[i].pointer,
+                                                      .hash = cases[i].hash,
+                                                      .ranks_count = 2,
+                                                      .rank = 1,
+                                                      .flags = COMMUNICATOR_LATE},
+                         "");
+        world_name(&world);
+        assert_int_equal(world.naming.members.count, cases[i].members);
+        world_end(&world);
+    }
+}
+
+/* Rank 0 was seen from the beginning, rank 1 was not; a second communicator may have the same hash. */
+static void name_by_hash(struct world *world, bool twice)
+{
+    struct feed *early = add_boot(world, 1, 9, SECOND);
+    struct feed *late = add_boot(world, 2, 8, 20 * SECOND);
+    add_process(early, 1, 100, 0);
+    add_process(late, 1, 200, 0);
+    add_communicator(early,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x10,
+                                                  .ranks_count = 2,
+                                                  .rank = 0,
+                                                  .hash = 77,
+                                                  .created_ns = 2 * SECOND,
+                                                  .identity_kind = IDENTITY_OF_PARENT},
+                     "first");
+    if (twice)
+        add_communicator(early,
+                         (struct record_communicator){.communicator = 2,
+                                                      .process = 1,
+                                                      .pointer = 0x11,
+                                                      .ranks_count = 2,
+                                                      .rank = 0,
+                                                      .hash = 77,
+                                                      .created_ns = 3 * SECOND,
+                                                      .identity_kind = IDENTITY_OF_PARENT},
+                         "second");
+    add_communicator(late,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x20,
+                                                  .ranks_count = 2,
+                                                  .rank = 1,
+                                                  .hash = 77,
+                                                  .flags = COMMUNICATOR_LATE,
+                                                  .identity_kind = IDENTITY_OF_HASH},
+                     "by hash");
+    world_name(world);
+}
+
+static void test_joined_by_hash(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    name_by_hash(&world, false);
+    assert_int_equal(world.naming.communicators.count, 1);
+    assert_int_equal(world.naming.communicators.items[0].ranks_seen, 2);
+    assert_string_equal((const char *)world.naming.communicators.items[0].identity, "first");
+    world_end(&world);
+    memset(&world, 0, sizeof world);
+    name_by_hash(&world, true);
+    assert_int_equal(world.naming.communicators.count, 3);
+    world_end(&world);
+}
+
+/* Equal hash, but the same rank at the same time: two communicators. */
+static void test_no_rank_twice(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    struct feed *early = add_boot(&world, 1, 9, SECOND);
+    struct feed *late = add_boot(&world, 2, 8, 20 * SECOND);
+    add_process(early, 1, 100, 0);
+    add_process(late, 1, 200, 0);
+    add_communicator(early,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x10,
+                                                  .ranks_count = 2,
+                                                  .rank = 1,
+                                                  .hash = 77,
+                                                  .created_ns = 2 * SECOND,
+                                                  .identity_kind = IDENTITY_OF_ID},
+                     "first");
+    add_communicator(late,
+                     (struct record_communicator){.communicator = 1,
+                                                  .process = 1,
+                                                  .pointer = 0x20,
+                                                  .ranks_count = 2,
+                                                  .rank = 1,
+                                                  .hash = 77,
+                                                  .flags = COMMUNICATOR_LATE,
+                                                  .identity_kind = IDENTITY_OF_HASH},
+                     "by hash");
+    world_name(&world);
+    assert_int_equal(world.naming.communicators.count, 2);
+    world_end(&world);
+}
+
+struct split { /* what one rank of the world asked for, and what it must be */
+    int32_t color, key;
+    int32_t rank, ranks;
+};
+
+/* Each rank on a host of its own; number = communicator 10 * generation + 1 in each. */
+static void add_child(struct feed *feed, uint32_t number, uint32_t parent, uint32_t child, const char *identity,
+                      const struct split *split)
+{
+    const struct record_communicator record = {.communicator = number,
+                                               .process = 1,
+                                               .pointer = split->color == NO_COLOR ? 0 : 0x1000 + number,
+                                               .parent = parent,
+                                               .child = child,
+                                               .color = split->color,
+                                               .key = split->key,
+                                               .rank = -1,
+                                               .created_ns = 3 * SECOND + number,
+                                               .creator = COMMUNICATOR_BY_SPLIT,
+                                               .identity_kind = IDENTITY_OF_PARENT,
+                                               .ending =
+                                                   split->color == NO_COLOR ? COMMUNICATOR_NO_PART : COMMUNICATOR_NONE,
+                                               .destroyed_ns = split->color == NO_COLOR ? 3 * SECOND + number : 0};
+    char name[IDENTITY_BYTES] = "";
+    strncpy(name, identity, sizeof name - 2);
+    name[strlen(name)] = (char)('a' + split->color);
+    add_communicator(feed, record, name);
+}
+
+static void begin_world(struct world *world)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        struct feed *feed = add_boot(world, rank + 1, 90 + rank, SECOND);
+        add_process(feed, 1, 100 + rank, 0);
+        add_communicator(feed,
+                         (struct record_communicator){.communicator = 1,
+                                                      .process = 1,
+                                                      .pointer = 0x10,
+                                                      .ranks_count = RANKS,
+                                                      .rank = (int32_t)rank,
+                                                      .created_ns = 2 * SECOND,
+                                                      .identity_kind = IDENTITY_OF_ID},
+                         "world");
+    }
+}
+
+static const struct member *member_of(const struct world *world, uint64_t emitter, uint32_t number)
+{
+    for (size_t i = 0; i < world->naming.members.count; i++) {
+        const struct member *member = &world->naming.members.items[i];
+        if (world->intake.streams.items[member->stream].emitter_id == emitter && member->record.communicator == number)
+            return member;
+    }
+    return NULL;
+}
+
+static void assert_split(const struct world *world, uint32_t number, const struct split splits[RANKS])
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        const struct member *member = member_of(world, rank + 1, number);
+        if (splits[rank].color == NO_COLOR) {
+            assert_null(member);
+            continue;
+        }
+        assert_non_null(member);
+        assert_int_equal(member->record.rank, splits[rank].rank);
+        assert_int_equal(member->record.ranks_count, splits[rank].ranks);
+    }
+}
+
+/* Keys in disorder, negative, and equal: then the parent's rank decides; one rank takes no part. */
+static void test_ranks_of_children(void **state)
+{
+    static const struct split splits[][RANKS] = {
+        {{0, 0, 0, 2}, {1, 0, 0, 2}, {0, 0, 1, 2}, {1, 0, 1, 2}},
+        {{0, 3, 3, 4}, {0, 2, 2, 4}, {0, 1, 1, 4}, {0, -5, 0, 4}},
+        {{2, 7, 1, 3}, {2, 7, 2, 3}, {NO_COLOR, 0, -1, 0}, {2, 6, 0, 3}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+        struct world world = {0};
+        begin_world(&world);
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            add_child(&world.hosts[rank], 2, 1, 0, "child", &splits[i][rank]);
+        world_name(&world);
+        assert_split(&world, 2, splits[i]);
+        world_end(&world);
+    }
+}
+
+/* While one rank of the parent has not been heard of, nobody's rank is known. */
+static void test_members_missing(void **state)
+{
+    static const struct split splits[RANKS] = {{0, 0, -1, 0}, {0, 0, -1, 0}, {0, 0, -1, 0}, {0, 0, -1, 0}};
+    struct world world = {0};
+    (void)state;
+    begin_world(&world);
+    for (uint32_t rank = 0; rank < RANKS - 1; rank++)
+        add_child(&world.hosts[rank], 2, 1, 0, "child", &splits[rank]);
+    add_child(&world.hosts[RANKS - 1], 2, 1, 1, "other child", &splits[RANKS - 1]); /* of another call */
+    world_name(&world);
+    assert_split(&world, 2, splits);
+    world_end(&world);
+}
+
+/* Ranks of grandchildren follow from those of children: 4 ranks in reverse, their halves in reverse, one of each. */
+static void test_three_deep(void **state)
+{
+    static const struct split first[RANKS] = {{0, 3, 3, 4}, {0, 2, 2, 4}, {0, 1, 1, 4}, {0, 0, 0, 4}};
+    static const struct split second[RANKS] = {{1, 0, 1, 2}, {1, 0, 0, 2}, {2, 0, 1, 2}, {2, 0, 0, 2}};
+    static const struct split third[RANKS] = {{5, -1, 0, 2}, {5, 0, 1, 2}, {5, 1, 1, 2}, {5, 0, 0, 2}};
+    struct world world = {0};
+    (void)state;
+    begin_world(&world);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        add_child(&world.hosts[rank], 4, 3, 0, rank < 2 ? "one" : "two", &third[rank]); /* told before its parent */
+        add_child(&world.hosts[rank], 3, 2, 0, "halves", &second[rank]);
+        add_child(&world.hosts[rank], 2, 1, 0, "reverse", &first[rank]);
+    }
+    world_name(&world);
+    assert_split(&world, 2, first);
+    assert_split(&world, 3, second);
+    assert_split(&world, 4, third);
+    world_end(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_started_again),           cmocka_unit_test(test_all_ranks_started_again),
+        cmocka_unit_test(test_another_is_not_the_same), cmocka_unit_test(test_joined_by_hash),
+        cmocka_unit_test(test_no_rank_twice),           cmocka_unit_test(test_ranks_of_children),
+        cmocka_unit_test(test_members_missing),         cmocka_unit_test(test_three_deep),
+    };
+    log_init("test", LOG_ERROR);
+    return cmocka_run_group_tests_name("naming_late", tests, NULL, NULL);
+}
