@@ -19,7 +19,6 @@
 #define BULKS_MAX      1024
 #define NO_SLOT        UINT32_MAX
 #define READ_ALIGNMENT 4u /* counters that are read at once */
-#define TABLE_RDMA_RX  7u
 
 enum slot_state { SLOT_FREE, SLOT_USED, SLOT_RESTING };
 
@@ -400,7 +399,7 @@ static int open_parts(struct mlx5_counters *counters)
 
     mlx5_device_abilities(counters->device, abilities);
     if (abilities->counts[MLX5_RECEIVED]) {
-        mlx5_encode_table(command, TABLE_RDMA_RX);
+        mlx5_encode_table(command, &abilities->domain);
         int error = mlx5_device_make_table(counters->device, command);
         if (error != 0)
             log_warning("mlx5: no table for received packets to go on in (%s): only what is sent is counted",

@@ -17,7 +17,8 @@ struct mlx5_rule;
 
 /* What the device and the libraries can do; a line was logged for each that is missing. */
 struct mlx5_abilities {
-    bool counts[MLX5_DIRECTIONS]; /* rules in the RDMA transmit and receive domains */
+    struct mlx5_domain domain;    /* in which rules are made */
+    bool counts[MLX5_DIRECTIONS]; /* rules on what is sent, on what is received */
     bool has_offsets;             /* a rule can name a counter within a bulk */
     bool has_memory;              /* counters can be dumped to memory of ours */
     unsigned bulk_log_max;        /* the largest bulk worth trying, as a power of two */
@@ -25,10 +26,11 @@ struct mlx5_abilities {
 
 /*
  * -errno after logging. `name` is the RDMA device; its ports beyond the first are those of other functions where it
- * owns the e-switch: there the RDMA transport domains are tried first.
+ * owns the e-switch: their packets are seen in the RDMA transport domains, and nowhere else (in this function's own
+ * domains the same number is another queue pair).
  */
 int mlx5_device_open(struct mlx5_device **device, const char *name, unsigned port);
-int mlx5_device_open_print(struct mlx5_device **device, const char *name, FILE *to);
+int mlx5_device_open_print(struct mlx5_device **device, const char *name, unsigned port, FILE *to);
 void mlx5_device_close(struct mlx5_device **device);
 
 void mlx5_device_abilities(struct mlx5_device *device, struct mlx5_abilities *abilities);

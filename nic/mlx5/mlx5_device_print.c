@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define FIRST_COUNTER 0x10000u
+#define EXAMPLE_VPORT 1
 
 struct mlx5_object {
     unsigned number;
@@ -23,6 +24,7 @@ struct print_device {
     struct mlx5_device device;
     FILE *to;
     char name[64];
+    unsigned port;
     unsigned objects;
     unsigned rules;
     uint8_t *memory;
@@ -45,9 +47,13 @@ static void close_print(struct mlx5_device *device)
 
 static void list_abilities(struct mlx5_device *device, struct mlx5_abilities *abilities)
 {
-    (void)device;
-    *abilities = (struct mlx5_abilities){
-        .counts = {true, true}, .has_offsets = true, .has_memory = true, .bulk_log_max = MLX5_BULK_LOG};
+    const struct print_device *self = (struct print_device *)device;
+
+    *abilities = (struct mlx5_abilities){.domain = {.is_transport = self->port != 1, .vport = EXAMPLE_VPORT},
+                                         .counts = {true, true},
+                                         .has_offsets = true,
+                                         .has_memory = true,
+                                         .bulk_log_max = MLX5_BULK_LOG};
 }
 
 static int make_print(struct mlx5_device *device, const uint8_t *command, uint8_t *answer, struct mlx5_object **object)
@@ -79,7 +85,11 @@ static int table_print(struct mlx5_device *device, const uint8_t *command)
 {
     struct print_device *self = (struct print_device *)device;
 
-    fprintf(self->to, "%s: CREATE_FLOW_TABLE (where received packets go on):", self->name);
+    fprintf(self->to, "%s: CREATE_FLOW_TABLE (where received packets go on", self->name);
+    if (mlx5_get(command, MLX5_CREATE_FLOW_TABLE_OTHER_VPORT) != 0)
+        fprintf(self->to, "; of vport %llu, as an example",
+                (unsigned long long)mlx5_get(command, MLX5_CREATE_FLOW_TABLE_VPORT_NUMBER));
+    fprintf(self->to, "):");
     print_bytes(self->to, command, MLX5_TABLE_COMMAND_BYTES);
     return 0;
 }
@@ -122,8 +132,8 @@ static int count_print(struct mlx5_device *device, enum mlx5_direction direction
         return -ENOMEM;
     made->number = self->rules++;
     mlx5_encode_match_mask(mask, direction);
-    fprintf(self->to, "%s: rule in %s: %s 0x%06llx, count in counter %u of bulk %u%s\n", self->name,
-            is_sent ? "RDMA_TX" : "RDMA_RX", is_sent ? "source_sqn" : "bth_dst_qp",
+    fprintf(self->to, "%s: rule in RDMA_%s%s: %s 0x%06llx, count in counter %u of bulk %u%s\n", self->name,
+            self->port == 1 ? "" : "TRANSPORT_", is_sent ? "TX" : "RX", is_sent ? "source_sqn" : "bth_dst_qp",
             (unsigned long long)mlx5_get(match, is_sent ? MLX5_MATCH_SOURCE_SQN : MLX5_MATCH_BTH_DESTINATION_QP),
             offset, object->number, is_sent ? "" : ", go on in the table");
     fprintf(self->to, "%s:   match", self->name);
@@ -154,7 +164,7 @@ static const struct mlx5_device_operations operations = {
     .uncount = uncount_print,
 };
 
-int mlx5_device_open_print(struct mlx5_device **device, const char *name, FILE *to)
+int mlx5_device_open_print(struct mlx5_device **device, const char *name, unsigned port, FILE *to)
 {
     struct print_device *made = calloc(1, sizeof *made);
 
@@ -162,6 +172,7 @@ int mlx5_device_open_print(struct mlx5_device **device, const char *name, FILE *
         return -ENOMEM;
     made->device.operations = &operations;
     made->to = to;
+    made->port = port;
     snprintf(made->name, sizeof made->name, "%s", name);
     *device = &made->device;
     return 0;

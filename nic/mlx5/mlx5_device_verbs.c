@@ -65,25 +65,39 @@ static struct mlx5dv_flow_match_parameters *match_parameters(const uint8_t *byte
     return made;
 }
 
-/* Another function's traffic, as seen by who owns the e-switch. */
-static bool set_transport(const struct verbs_device *self, struct mlx5dv_flow_matcher_attr *attributes)
+/* Which tables a rule goes into; another function's are named by the port. */
+static bool set_domain(const struct verbs_device *self, enum mlx5_direction direction,
+                       struct mlx5dv_flow_matcher_attr *attributes)
 {
+    attributes->comp_mask = MLX5DV_FLOW_MATCHER_MASK_FT_TYPE;
+    attributes->ft_type = direction == MLX5_SENT ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TX : MLX5DV_FLOW_TABLE_TYPE_RDMA_RX;
+    if (self->port == 1)
+        return true;
 #ifdef HAVE_RDMA_TRANSPORT
-    attributes->ft_type = attributes->ft_type == MLX5DV_FLOW_TABLE_TYPE_RDMA_TX
-                              ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX
-                              : MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX;
+    attributes->ft_type =
+        direction == MLX5_SENT ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX : MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX;
     attributes->comp_mask |= MLX5DV_FLOW_MATCHER_MASK_IB_PORT;
     attributes->ib_port = self->port;
-    return self->port > 1;
+    return true;
 #else
-    (void)attributes;
-    if (self->port > 1)
-        log_info("%s/%u: built with an rdma-core older than 60: no RDMA transport domains; if the port is another "
-                 "function's, "
-                 "its queue pairs are not counted",
-                 self->name, self->port);
     return false;
 #endif
+}
+
+static void complain(const struct verbs_device *self, enum mlx5_direction direction, int error)
+{
+    const char *what = direction == MLX5_SENT ? "sent" : "received";
+
+    if (self->port == 1)
+        log_warning("%s: no rules in the RDMA %s domain (%s): what is %s is not counted; it needs ConnectX-5 or later, "
+                    "a kernel from 5.12 on and CAP_NET_RAW",
+                    self->name, direction == MLX5_SENT ? "transmit" : "receive", strerror(error), what);
+    else
+        log_warning(
+            "%s/%u: another function's port, and no rules in the RDMA transport domains (%s): what is %s there is "
+            "not counted; it needs a DPU that owns the e-switch in switchdev mode, a kernel from 6.15 on, an "
+            "rdma-core from 60 on when this was built, and the right to control other functions",
+            self->name, self->port, strerror(error), what);
 }
 
 static struct mlx5dv_flow_matcher *make_matcher(struct verbs_device *self, enum mlx5_direction direction)
@@ -92,30 +106,30 @@ static struct mlx5dv_flow_matcher *make_matcher(struct verbs_device *self, enum 
 
     mlx5_encode_match_mask(mask, direction);
     struct mlx5dv_flow_match_parameters *parameters = match_parameters(mask);
-    if (parameters == NULL)
-        return NULL;
-    const struct mlx5dv_flow_matcher_attr own = {
+    struct mlx5dv_flow_matcher_attr attributes = {
         .type = IBV_FLOW_ATTR_NORMAL,
         .match_criteria_enable = MLX5_MATCH_MISCELLANEOUS,
         .match_mask = parameters,
-        .comp_mask = MLX5DV_FLOW_MATCHER_MASK_FT_TYPE,
-        .ft_type = direction == MLX5_SENT ? MLX5DV_FLOW_TABLE_TYPE_RDMA_TX : MLX5DV_FLOW_TABLE_TYPE_RDMA_RX,
     };
-    struct mlx5dv_flow_matcher_attr attributes = own;
     struct mlx5dv_flow_matcher *matcher = NULL;
-    if (set_transport(self, &attributes))
+    errno = EOPNOTSUPP;
+    if (parameters != NULL && set_domain(self, direction, &attributes))
         matcher = mlx5dv_create_flow_matcher(self->context, &attributes);
-    attributes = own;
     if (matcher == NULL)
-        matcher = mlx5dv_create_flow_matcher(self->context, &attributes);
-    int error = errno;
+        complain(self, direction, errno);
     free(parameters);
-    if (matcher == NULL)
-        log_warning("%s: no rules in the RDMA %s domain (%s): what is %s is not counted; it needs ConnectX-5 or later, "
-                    "a kernel from 5.12 on and CAP_NET_RAW",
-                    self->name, direction == MLX5_SENT ? "transmit" : "receive", strerror(error),
-                    direction == MLX5_SENT ? "sent" : "received");
     return matcher;
+}
+
+/* The vport of another function's port; false when the device does not say. */
+static bool find_vport(const struct verbs_device *self, uint16_t *vport)
+{
+    struct mlx5dv_port port = {0};
+
+    if (mlx5dv_query_port(self->context, self->port, &port) != 0 || (port.flags & MLX5DV_QUERY_PORT_VPORT) == 0)
+        return false;
+    *vport = port.vport;
+    return true;
 }
 
 static void find_abilities(struct mlx5_device *device, struct mlx5_abilities *abilities)
@@ -123,9 +137,15 @@ static void find_abilities(struct mlx5_device *device, struct mlx5_abilities *ab
     struct verbs_device *self = (struct verbs_device *)device;
 
     *abilities = (struct mlx5_abilities){.has_memory = true, .bulk_log_max = MLX5_BULK_LOG};
+    abilities->domain.is_transport = self->port != 1;
     for (unsigned i = 0; i < MLX5_DIRECTIONS; i++) {
         self->matchers[i] = make_matcher(self, i);
         abilities->counts[i] = self->matchers[i] != NULL;
+    }
+    if (self->port != 1 && abilities->counts[MLX5_RECEIVED] && !find_vport(self, &abilities->domain.vport)) {
+        log_warning("%s/%u: the device does not say which function's port it is: what is received is not counted",
+                    self->name, self->port);
+        abilities->counts[MLX5_RECEIVED] = false;
     }
 #ifdef HAVE_COUNTER_OFFSETS
     abilities->has_offsets = true;

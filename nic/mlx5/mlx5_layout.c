@@ -13,6 +13,8 @@
 #define BULK_UNIT_LOG      7  /* 128 counters */
 #define BULK_LOG_MAX       14 /* the highest that has a bit: 2^7 units */
 #define TABLE_LEVEL        64
+#define TABLE_RDMA_RX      0x7
+#define TABLE_TRANSPORT_RX 0xd
 #define SEGMENT_HEAD_BYTES 16 /* header, reserved, two indices */
 #define QUERY_ANSWER_BYTES 24 /* before the context in QUERY_QP's answer */
 
@@ -68,11 +70,13 @@ void mlx5_encode_query(uint8_t command[MLX5_COMMAND_BYTES], const struct mlx5_qu
     mlx5_put(command, MLX5_QUERY_FLOW_COUNTER_ADDRESS, query->address);
 }
 
-void mlx5_encode_table(uint8_t command[MLX5_TABLE_COMMAND_BYTES], unsigned table_type)
+void mlx5_encode_table(uint8_t command[MLX5_TABLE_COMMAND_BYTES], const struct mlx5_domain *domain)
 {
     memset(command, 0, MLX5_TABLE_COMMAND_BYTES);
     mlx5_put(command, MLX5_COMMAND_OPCODE, MLX5_CREATE_FLOW_TABLE);
-    mlx5_put(command, MLX5_CREATE_FLOW_TABLE_TABLE_TYPE, table_type);
+    mlx5_put(command, MLX5_CREATE_FLOW_TABLE_TABLE_TYPE, domain->is_transport ? TABLE_TRANSPORT_RX : TABLE_RDMA_RX);
+    mlx5_put(command, MLX5_CREATE_FLOW_TABLE_OTHER_VPORT, domain->is_transport);
+    mlx5_put(command, MLX5_CREATE_FLOW_TABLE_VPORT_NUMBER, domain->is_transport ? domain->vport : 0);
     mlx5_put(command, MLX5_CREATE_FLOW_TABLE_LEVEL, TABLE_LEVEL);
 }
 

@@ -48,8 +48,14 @@ struct mlx5_query {
 };
 void mlx5_encode_query(uint8_t command[MLX5_COMMAND_BYTES], const struct mlx5_query *query);
 
-/* A table with no rule in it: what comes to it goes on as if it had never come. */
-void mlx5_encode_table(uint8_t command[MLX5_TABLE_COMMAND_BYTES], unsigned table_type);
+/* Whose packets rules see: this function's (RDMA domains), or another's, by its vport (RDMA transport domains). */
+struct mlx5_domain {
+    bool is_transport;
+    uint16_t vport;
+};
+
+/* A table with no rule in it, for received packets: what comes to it goes on as if it had never come. */
+void mlx5_encode_table(uint8_t command[MLX5_TABLE_COMMAND_BYTES], const struct mlx5_domain *domain);
 
 enum mlx5_direction { MLX5_SENT, MLX5_RECEIVED, MLX5_DIRECTIONS };
 

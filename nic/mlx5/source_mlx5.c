@@ -308,7 +308,13 @@ static int open_device(struct mlx5_source *self, const struct rdma_port *port)
                                 strerror(-index));
     watched->index = (uint32_t)index;
     int error = mlx5_device_open(&watched->device, port->device, port->number);
-    return error != 0 ? error : mlx5_counters_open(&watched->counters, watched->device, ENDPOINTS_MAX);
+    if (error == 0)
+        error = mlx5_counters_open(&watched->counters, watched->device, ENDPOINTS_MAX);
+    if (error != -EOPNOTSUPP || port->number == 1)
+        return error;
+    mlx5_device_close(&watched->device); /* another function's port that cannot be counted: the others can be */
+    self->ports_count--;
+    return 0;
 }
 
 static int open_parts(struct mlx5_source *self, const struct source_device_options *options)
@@ -327,6 +333,8 @@ static int open_parts(struct mlx5_source *self, const struct source_device_optio
     int error = rdma_netlink_open(&self->netlink);
     for (int i = 0; i < count && error == 0; i++)
         error = open_device(self, &ports[i]);
+    if (error == 0 && self->ports_count == 0)
+        error = log_error_return(-EOPNOTSUPP, "mlx5: none of the ports can be counted");
     return error;
 }
 
@@ -335,7 +343,8 @@ static int print_device(const char *name)
 {
     struct mlx5_device *device = NULL;
     struct mlx5_counters *counters = NULL;
-    int error = mlx5_device_open_print(&device, name, stdout);
+    const char *slash = strchr(name, '/');
+    int error = mlx5_device_open_print(&device, name, slash == NULL ? 1 : (unsigned)atoi(slash + 1), stdout);
 
     printf("%s: what a device is given for one queue pair, with the number 0x%x as an example; nothing is made\n", name,
            DRY_QPN);

@@ -60,6 +60,19 @@ def check_dry_run():
     tap.check("--dry-run prints the rules and commands, bit for bit", findings)
 
 
+def check_transport():
+    """Another function's port, the second: its own domains, a table of type 13 of the function's vport (1, as an example); all else alike."""
+    code, shown, said = run("--source", "mlx5", "--dry-run", "--device", "mlx5_7/2")
+    if "built without mlx5" in said:
+        tap.skip("another function's port", "built without mlx5")
+        return
+    table = words(512, opcode=opcode(0x930), other_vport=(0x40, 1, 1), vport=(0x50, 16, 1), table_type=(0x80, 8, 13), level=(0xC8, 8, 64))
+    wanted = [table, "rule in RDMA_TRANSPORT_TX: source_sqn 0x000123", "rule in RDMA_TRANSPORT_RX: bth_dst_qp 0x000123",
+              words(1024, source_sqn=(0x208, 24, QPN)), words(1024, bth_dst_qp=(0x348, 24, QPN))]
+    findings = [f"{text} is not printed" for text in wanted if text not in shown]
+    tap.check("--dry-run of another function's port: the RDMA transport domains", findings + ([] if code == 0 else [f"exit code {code}: {said}"]))
+
+
 def check_usage():
     findings = []
     for arguments in (["--source", "psn", "--file", "x"], ["--source", "psn", "--dry-run"], ["--source", "mlx5", "--windows"],
@@ -81,6 +94,7 @@ def check_no_device():
 
 
 check_dry_run()
+check_transport()
 check_usage()
 check_no_device()
 sys.exit(tap.finish())

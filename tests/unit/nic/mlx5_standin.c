@@ -76,7 +76,8 @@ static void list_abilities(struct mlx5_device *device, struct mlx5_abilities *ab
 {
     const struct standin_limits *limits = &((struct standin *)device)->limits;
 
-    *abilities = (struct mlx5_abilities){.counts = {true, limits->has_received},
+    *abilities = (struct mlx5_abilities){.domain = {.is_transport = limits->is_transport, .vport = limits->vport},
+                                         .counts = {true, limits->has_received},
                                          .has_offsets = limits->has_offsets,
                                          .has_memory = true,
                                          .bulk_log_max = 9};
@@ -123,13 +124,19 @@ static void remove_counters(struct mlx5_device *device, struct mlx5_object *obje
     free(object);
 }
 
-/* create_flow_table_in: opcode 0x930; table_type 8 bits at 0x80 (RDMA_RX is 7). */
+/*
+ * create_flow_table_in: opcode 0x930; other_vport 1 bit at 0x40, vport_number 16 bits at 0x50; table_type 8 bits at
+ * 0x80 (RDMA_RX is 7, RDMA_TRANSPORT_RX 13).
+ */
 static int make_table(struct mlx5_device *device, const uint8_t *command)
 {
     struct standin *self = (struct standin *)device;
 
-    if (bits(command, 0, 16) != 0x930 || bits(command, 0x80, 8) != 7)
-        return wrong(self, "not a table of RDMA_RX");
+    if (bits(command, 0, 16) != 0x930 || bits(command, 0x80, 8) != (self->limits.is_transport ? 13 : 7))
+        return wrong(self, "not a table of the domain's received packets");
+    if (bits(command, 0x40, 1) != self->limits.is_transport ||
+        bits(command, 0x50, 16) != (self->limits.is_transport ? self->limits.vport : 0))
+        return wrong(self, "a table of another function than the rules");
     if (!self->limits.has_table)
         return -EOPNOTSUPP;
     self->has_table = true;

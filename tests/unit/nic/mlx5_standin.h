@@ -16,6 +16,8 @@ struct standin_limits {
     bool has_offsets;
     bool has_received;
     bool has_table;
+    bool is_transport; /* of another function, with this vport */
+    uint16_t vport;
     unsigned query_ms; /* how long a query takes */
 };
 

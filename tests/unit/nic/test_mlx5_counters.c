@@ -193,6 +193,29 @@ static void answers_carry_what_memory_cannot(void **state)
     assert_int_equal(close_bench(&bench).dumps, 0);
 }
 
+/* Another function's packets, from a DPU: its table names the function; all else is the same. */
+static void another_functions_packets(void **state)
+{
+    struct standin_limits limits = whole;
+    struct standin_tally tally;
+    struct record_reading reading;
+
+    (void)state;
+    limits.is_transport = true;
+    limits.vport = 0x102;
+    struct bench bench = open_bench(limits);
+    assert_int_equal(mlx5_counters_add(bench.counters, 0, 9), 0);
+    standin_pass(bench.device, MLX5_SENT, 9, 2, 200);
+    standin_pass(bench.device, MLX5_RECEIVED, 9, 1, 100);
+    mlx5_counters_read(bench.counters);
+    assert_true(mlx5_counters_take(bench.counters, 0, &reading));
+    assert_int_equal(reading.sent_packets, 2);
+    assert_int_equal(reading.received_packets, 1);
+    standin_tally(bench.device, &tally);
+    assert_null(tally.wrong);
+    close_bench(&bench);
+}
+
 /* Nowhere for received packets to go on: they are left alone, and readings say that only what is sent is counted. */
 static void what_is_sent_alone(void **state)
 {
@@ -281,6 +304,7 @@ int main(void)
         cmocka_unit_test(small_bulks_where_large_ones_are_refused),
         cmocka_unit_test(one_by_one_without_offsets),
         cmocka_unit_test(answers_carry_what_memory_cannot),
+        cmocka_unit_test(another_functions_packets),
         cmocka_unit_test(what_is_sent_alone),
         cmocka_unit_test(limits_refuse_and_recover),
         cmocka_unit_test(a_reset_is_said_and_not_counted),
