@@ -78,6 +78,11 @@ class Records:
     def process_of(self, pid):
         return next(p for p in self.processes.values() if p["pid"] == pid)
 
+    def facts_of(self, pid):
+        number = self.process_of(pid)["process"]
+        return {(r["fact"], r["index"]): r["text"] for r in self.records
+                if r["record"] == "process_fact" and r["process"] == number}
+
     def queue_pairs_of(self, pid):
         number = self.process_of(pid)["process"]
         return {q["qpn"]: q for q in self.queue_pairs.values() if q["process"] == number}
@@ -98,20 +103,20 @@ class Tree:
         self.path = tempfile.mkdtemp(prefix="qpscope-bpf-")
         self.library = "/deep/below/" + library_name
         self.verbs = "/elsewhere/odd.bin"
-        self._copy(f"{build}/tests/bpf/libsomething-odd.so", self.library)
-        self._copy(f"{build}/tests/bpf/libodd-verbs.so", self.verbs)
+        self.add(f"{build}/tests/bpf/libsomething-odd.so", self.library)
+        self.add(f"{build}/tests/bpf/libodd-verbs.so", self.verbs)
         self.runtime = "/elsewhere/runtime.bin"
-        self._copy(f"{build}/tests/bpf/libodd-runtime.so", self.runtime)
-        self._copy(f"{build}/tests/bpf/bpf_test_program", "/program")
-        self._copy(f"{build}/tests/bpf/bpf_test_family", "/family")
+        self.add(f"{build}/tests/bpf/libodd-runtime.so", self.runtime)
+        self.add(f"{build}/tests/bpf/bpf_test_program", "/program")
+        self.add(f"{build}/tests/bpf/bpf_test_family", "/family")
         for needed in self._needed(f"{build}/tests/bpf/bpf_test_program"):
-            self._copy(needed, needed)
+            self.add(needed, needed)
         gids = self.path + "/sys/class/infiniband/standin0/ports/1/gids"
         os.makedirs(gids)
         with open(gids + "/2", "w") as file:
             file.write("0000:0000:0000:0000:0000:ffff:0a01:0203\n")
 
-    def _copy(self, source, target):
+    def add(self, source, target):
         os.makedirs(os.path.dirname(self.path + target), exist_ok=True)
         shutil.copy(source, self.path + target)
 
@@ -127,15 +132,15 @@ class Tree:
     def start_family(self, **environment):
         return Program(["chroot", self.path, "/family", self.library], {"STANDIN_VERBS": self.verbs, **environment})
 
-    def start_in_container(self, *arguments):
+    def start_in_container(self, *arguments, **environment):
         """Below an overlay file system, in a mount and a pid namespace of its own, as from an image."""
         place = f"{self.path}/container{len(os.listdir(self.path))}"
         os.mkdir(place)
         layers = f"lowerdir={self.path},upperdir={place}/upper,workdir={place}/work"
         script = (f"mount -t tmpfs none {place} && mkdir {place}/upper {place}/work {place}/root && "
                   f"mount -t overlay none -o {layers} {place}/root && exec chroot {place}/root /program \"$@\"")
-        program = Program(["unshare", "--mount", "--pid", "--fork", "sh", "-c", script, "sh", self.library, *arguments],
-                          {"STANDIN_VERBS": self.verbs, "PROGRAM_WAIT": "1"})
+        program = Program(["unshare", "--mount", "--pid", "--uts", "--fork", "sh", "-c", "hostname inside; " + script, "sh",
+                           self.library, *arguments], {"STANDIN_VERBS": self.verbs, "PROGRAM_WAIT": "1", **environment})
         with open(f"/proc/{program.process.pid}/task/{program.process.pid}/children") as file:
             program.pid = int(file.read().split()[0])
         return program
@@ -339,3 +344,26 @@ def skip_reason(binary):
         return "setting probes needs root"
     result = subprocess.run([binary, "--buffer", "1MiB", "--check"], capture_output=True, text=True)
     return None if result.returncode == 0 else "no probe can be set here: " + result.stderr.strip().replace("\n", "; ")
+
+
+def run_tests(binary, build, tests, wanted):
+    """Runs each with a tree of its own, as TAP. Returns the exit code."""
+    reason = skip_reason(binary)
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        return 77
+    take_machine()
+    failed = 0
+    tests = [t for t in tests if not wanted or t.__name__ in wanted]
+    print(f"1..{len(tests)}")
+    for number, test in enumerate(tests, 1):
+        tree = Tree(build)
+        try:
+            text = test(tree)
+            print(f"ok {number} - {test.__name__}: {text}", flush=True)
+        except Exception as error:  # every failure is a line of TAP
+            failed += 1
+            print(f"not ok {number} - {test.__name__}: {type(error).__name__}: {error}".replace("\n", "\n# "), flush=True)
+        finally:
+            tree.remove()
+    return 1 if failed else 0

@@ -9,7 +9,7 @@ import sys
 import time
 
 from family import check_family, check_late_family
-from host import AFTER_LOSS, FOREIGN, GROUPED, LATE, Host, Tree, check_everything, skip_reason, take_machine
+from host import AFTER_LOSS, FOREIGN, GROUPED, LATE, Host, Tree, check_everything, run_tests
 
 BUILD = sys.argv[1]
 HOST = f"{BUILD}/host/qpscope-host"
@@ -81,7 +81,7 @@ def two_libraries(tree):
     try:
         host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
                     "--library", other.path + other.library, "--library", other.path + other.verbs)
-        programs = [t.start("full", wait=True) for t in (tree, other)]
+        programs = [t.start("full", wait=True, STANDIN_FIRST_QPN=qpn) for t, qpn in ((tree, "17"), (other, "1000"))]
         for program in programs:
             program.go()
         for program in programs:
@@ -95,7 +95,7 @@ def two_libraries(tree):
 def containers(tree):
     """Two containers of one image: the same file below two overlay file systems, probed once before it was mapped."""
     host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
-    programs = [tree.start_in_container("full") for _ in range(2)]
+    programs = [tree.start_in_container("full", STANDIN_FIRST_QPN=qpn) for qpn in ("17", "1000")]
     for program in programs:
         program.go()
     for program in programs:
@@ -108,7 +108,7 @@ def containers(tree):
 def late_containers(tree):
     """The same, with the file noticed when the first of them maps it."""
     host = Host(HOST)
-    programs = [tree.start_in_container("full") for _ in range(2)]
+    programs = [tree.start_in_container("full", STANDIN_FIRST_QPN=qpn) for qpn in ("17", "1000")]
     host.wait_log("probes in " + tree.verbs)
     time.sleep(0.2)
     for program in programs:
@@ -326,27 +326,4 @@ TESTS = [started_before, started_after, noticed, as_old_library, race, two_libra
          late_containers, graphs, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
 
 
-def main():
-    wanted = sys.argv[2:]
-    reason = skip_reason(HOST)
-    if reason:
-        print(f"1..0 # SKIP {reason}")
-        return 77
-    take_machine()
-    failed = 0
-    tests = [t for t in TESTS if not wanted or t.__name__ in wanted]
-    print(f"1..{len(tests)}")
-    for number, test in enumerate(tests, 1):
-        tree = Tree(BUILD)
-        try:
-            text = test(tree)
-            print(f"ok {number} - {test.__name__}: {text}", flush=True)
-        except Exception as error:  # every failure is a line of TAP
-            failed += 1
-            print(f"not ok {number} - {test.__name__}: {type(error).__name__}: {error}".replace("\n", "\n# "), flush=True)
-        finally:
-            tree.remove()
-    return 1 if failed else 0
-
-
-sys.exit(main())
+sys.exit(run_tests(HOST, BUILD, TESTS, sys.argv[2:]))
