@@ -5,6 +5,7 @@
  */
 #include "bpf/argument.h"
 #include "bpf/communicator.h"
+#include "bpf/delay.h"
 #include "bpf/group.h"
 #include "bpf/ring.h"
 
@@ -52,6 +53,8 @@ static __always_inline __u32 enter_call(registers_t *registers, struct nccl_thre
     communicator_meet(registers, thread, communicator);
     if (thread == NULL)
         return 0;
+    if (thread->noted == 0)
+        delay_follow(bpf_get_current_task_btf(), EVENT_DELAY_CALLS);
     thread->noted = 1;
     thread->in_bcast = 0;
     if (thread->depth != 0) {

@@ -26,10 +26,6 @@ struct {
     __type(value, struct cuda_thread);
 } cuda_threads SEC(".maps");
 
-__s64 detail_left = 0;    /* events of the frequent calls that may still come */
-__u64 detail_refused = 0; /* that came all the same */
-__u32 detail_process = 0; /* thread group; 0 = all */
-
 struct symbol {
     __u16 marker;
     __s8 stream_at;
@@ -94,12 +90,9 @@ static __always_inline bool is_wanted(const struct symbol *symbol)
 {
     if (symbol->budgeted == 0)
         return true;
-    if (detail_process != 0 && detail_process != bpf_get_current_pid_tgid() >> 32)
+    if (detail_process != 0 && detail_process != (__u32)(bpf_get_current_pid_tgid() >> 32))
         return false;
-    if (__sync_fetch_and_add(&detail_left, -1) > 0)
-        return true;
-    __sync_fetch_and_add(&detail_refused, 1);
-    return false;
+    return detail_take();
 }
 
 SEC("uprobe")

@@ -35,6 +35,7 @@ enum event_kind {
     EVENT_MARKER,
     EVENT_PROXY_MESSAGE,
     EVENT_PROXY_SOCKET,
+    EVENT_DELAY,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -173,6 +174,30 @@ struct event_marker {
     __u16 flags;
 };
 
+enum event_delay_role {
+    EVENT_DELAY_CALLS = 1,  /* the thread makes data calls */
+    EVENT_DELAY_SERVES = 2, /* it descends from the making of a communicator, or was born in a call of the library */
+};
+enum event_delay_flag {
+    EVENT_DELAY_ALONE = 1, /* one stay off the CPU */
+};
+/* What kept a thread from running from from_ns to the header's time. header.tid is that thread. */
+struct event_delay {
+    struct event_header header;
+    __u64 from_ns;
+    __u64 sleep_ns;
+    __u64 run_queue_ns;
+    __u64 wait_ns; /* for block devices */
+    __u64 sent_bytes;
+    __u32 run_queue_longest_ns;
+    __u32 switches;
+    __u32 minor_faults;
+    __u32 major_faults;
+    __u32 retransmissions;
+    __u16 role;
+    __u16 flags;
+};
+
 enum event_farewell {
     FAREWELL_DESTROY = 1,
     FAREWELL_ABORT,
@@ -286,6 +311,7 @@ _Static_assert(sizeof(struct event_init_return) == 40, "event_init_return");
 _Static_assert(sizeof(struct event_group) == 40, "event_group");
 _Static_assert(sizeof(struct event_call) == 64, "event_call");
 _Static_assert(sizeof(struct event_call_return) == 32, "event_call_return");
+_Static_assert(sizeof(struct event_delay) == 88, "event_delay");
 _Static_assert(sizeof(struct event_marker) == 64, "event_marker");
 _Static_assert(sizeof(struct event_destroy) == 40, "event_destroy");
 _Static_assert(sizeof(struct event_queue_pair_create) == 88, "event_queue_pair_create");

@@ -23,6 +23,9 @@ struct task_struct {
     struct task_struct *group_leader;
     __u64 start_time; /* CLOCK_MONOTONIC */
     struct signal_struct *signal;
+    unsigned long min_flt;
+    unsigned long maj_flt;
+    unsigned int in_iowait : 1;
 };
 
 struct super_block {
@@ -41,5 +44,16 @@ struct file {
 struct vm_area_struct {
     struct file *vm_file;
 };
+
+struct sock_common {
+    unsigned short skc_family;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+    __u16 sk_protocol;
+};
+
+struct msghdr;
 
 #pragma clang attribute pop

@@ -3,6 +3,7 @@
  * Who makes whom: thread creation and ends of the processes that matter, and the clock of all probes. Also the home of
  * what the probes share (ring.h).
  */
+#include "bpf/delay.h"
 #include "bpf/group.h"
 #include "bpf/ring.h"
 
@@ -11,6 +12,7 @@
 struct ring_map events SEC(".maps");
 struct process_map processes SEC(".maps");
 struct nccl_thread_map nccl_threads SEC(".maps");
+struct delay_map delays SEC(".maps");
 
 __u64 events_lost = 0;
 __u64 events_lost_at_ns = 0;
@@ -20,9 +22,23 @@ const volatile __u64 wake_bytes = 0;
 
 __u32 captures = 0;
 
+__s64 detail_left = 0;
+__u64 detail_refused = 0;
+__u32 detail_process = 0;
+
 __u64 clock_now_ns = 0;
 
 char licence[] SEC("license") = "Dual BSD/GPL";
+
+/* The running thread is in a call of the library, or descends from one that was. */
+static __always_inline bool is_within_library(struct task_struct *task)
+{
+    const struct delay *delay = delay_of(task);
+    const struct nccl_thread *thread = nccl_thread(0);
+    if (delay != NULL && (delay->role & EVENT_DELAY_SERVES) != 0)
+        return true;
+    return thread != NULL && (thread->call.entered_ns != 0 || thread->ending != 0 || thread->in_call != 0);
+}
 
 /* Only threads that descend from a communicator's creation matter, and those exist in PROCESS_COLLECTIVE only. */
 SEC("tp_btf/sched_process_fork")
@@ -34,6 +50,8 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
     const __u32 *flags = bpf_map_lookup_elem(&processes, &tgid);
     if (flags == NULL || (*flags & PROCESS_COLLECTIVE) == 0)
         return 0;
+    if (is_within_library(parent))
+        delay_follow(child, EVENT_DELAY_SERVES);
     struct event_fork *event = ring_reserve(EVENT_THREAD_FORK, sizeof *event);
     if (event == NULL)
         return 0;

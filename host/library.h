@@ -23,6 +23,7 @@ enum probe_duty {
     DUTY_RETURN, /* while there is time for it: what became of data calls */
     DUTY_MARKER, /* while there is time for it: the rare calls of the GPU's runtime */
     DUTY_DETAIL, /* for a bounded time, when asked for: its frequent calls */
+    DUTY_DELAY,  /* while there is a job, and time for it: what keeps threads from running; at no place of a library */
     DUTIES
 };
 

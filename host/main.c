@@ -254,6 +254,7 @@ static int tick(struct host *host)
     tracker_lost(host->tracker, (uint32_t)losses.events, losses.events_at_ns);
     tracker_settle(host->tracker);
     tracker_tick(host->tracker, before_ns);
+    probe_set_duty(host->probe, DUTY_DELAY, tracker_processes(host->tracker) != 0);
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);

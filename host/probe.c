@@ -27,6 +27,11 @@
 #define FILE_TRIES         100
 #define KERNEL_RETURNS_MAX 8
 
+/* DUTY_DELAY. How what is sent over TCP is seen depends on the kernel. */
+static const char *const delay_programs[] = {"delay_switch", "delay_wakeup", "delay_retransmit", "delay_send",
+                                             "delay_send_exit"};
+#define DELAY_PROGRAMS_MAX (sizeof delay_programs / sizeof delay_programs[0])
+
 /* A library with probes, kept for those that come and go. */
 struct probed {
     uint64_t library;
@@ -41,6 +46,7 @@ struct probe {
     int *programs; /* descriptor of each row of probe_specs */
     struct attachment_set attachments[DUTIES];
     bool on[DUTIES];
+    struct bpf_link *delays[DELAY_PROGRAMS_MAX];
     struct probed *probed;
     size_t probed_count;
     struct bpf_link *kernel_returns[KERNEL_RETURNS_MAX];
@@ -107,7 +113,8 @@ static int find_programs(struct probe *probe)
 static bool is_at_kernel_return(const struct bpf_program *program)
 {
     return bpf_program__type(program) == BPF_PROG_TYPE_TRACING &&
-           bpf_program__expected_attach_type(program) == BPF_TRACE_FEXIT;
+           bpf_program__expected_attach_type(program) == BPF_TRACE_FEXIT &&
+           strcmp(bpf_program__name(program), "delay_send_exit") != 0; /* which comes and goes by itself */
 }
 
 static bool can_be_at_kernel_return(const struct bpf_program *program)
@@ -180,6 +187,20 @@ static void follow_proxies(struct probe *probe, bool possible)
              strerror(-error));
 }
 
+/* How what threads send over TCP is seen depends on the kernel; the probes can do without. */
+static void expect_sends(const struct probe *probe)
+{
+    struct bpf_program *exit = probe->kernel->progs.delay_send_exit;
+    const bool traced = libbpf_find_vmlinux_btf_id("sock_send_length", BPF_TRACE_RAW_TP) > 0;
+    const bool possible = traced || can_be_at_kernel_return(exit);
+    bpf_program__set_autoload(probe->kernel->progs.delay_send, traced);
+    bpf_program__set_autoload(exit, !traced && possible);
+    for (size_t i = 0; i < DELAY_PROGRAMS_MAX; i++)
+        bpf_program__set_autoattach(bpf_object__find_program_by_name(probe->kernel->obj, delay_programs[i]), false);
+    if (!possible)
+        log_info("this kernel does not show what is sent over TCP: no step can be told to run over sockets");
+}
+
 static int load(struct probe *probe, const struct probe_options *options)
 {
     const uint64_t buffer_bytes = ring_bytes(options->buffer_bytes);
@@ -190,6 +211,7 @@ static int load(struct probe *probe, const struct probe_options *options)
     int error = bpf_map__set_max_entries(probe->kernel->maps.events, (uint32_t)buffer_bytes);
     expect_multiple(probe);
     const bool proxies = expect_kernel_returns(probe);
+    expect_sends(probe);
     if (error == 0)
         error = qpscope__load(probe->kernel);
     if (error == 0)
@@ -219,7 +241,7 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     if (fresh == NULL)
         return log_error_return(-ENOMEM, "no memory for the probes");
     for (enum probe_duty duty = 0; duty < DUTIES; duty++)
-        fresh->on[duty] = duty != DUTY_DETAIL;
+        fresh->on[duty] = duty != DUTY_DETAIL && duty != DUTY_DELAY;
     fresh->sink = options->sink;
     fresh->context = options->context;
     libbpf_set_print(print_library_message);
@@ -233,6 +255,21 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     }
     *probe = fresh;
     return 0;
+}
+
+static void set_delays(struct probe *probe, bool on)
+{
+    for (size_t i = 0; i < DELAY_PROGRAMS_MAX; i++) {
+        const struct bpf_program *program = bpf_object__find_program_by_name(probe->kernel->obj, delay_programs[i]);
+        if (!on) {
+            bpf_link__destroy(probe->delays[i]);
+            probe->delays[i] = NULL;
+        } else if (bpf_program__fd(program) >= 0) {
+            probe->delays[i] = bpf_program__attach(program);
+        }
+        if (on && bpf_program__fd(program) >= 0 && probe->delays[i] == NULL)
+            log_warning("cannot follow what keeps threads from running (%s): %s", delay_programs[i], strerror(errno));
+    }
 }
 
 static void forget_probed(struct probe *probe)
@@ -251,6 +288,8 @@ void probe_close(struct probe **probe)
     detach_kernel_returns(*probe);
     for (enum probe_duty duty = 0; duty < DUTIES; duty++)
         attachment_set_clear(&(*probe)->attachments[duty]);
+    if ((*probe)->kernel != NULL)
+        set_delays(*probe, false);
     forget_probed(*probe);
     free((*probe)->programs);
     ring_buffer__free((*probe)->ring);
@@ -367,11 +406,18 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
     return attached;
 }
 
+bool probe_duty(const struct probe *probe, enum probe_duty duty)
+{
+    return probe->on[duty];
+}
+
 void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
 {
     if (probe->on[duty] == on || duty == DUTY_ALWAYS)
         return;
     probe->on[duty] = on;
+    if (duty == DUTY_DELAY)
+        set_delays(probe, on);
     if (!on)
         attachment_set_clear(&probe->attachments[duty]);
     for (size_t i = 0; i < probe->probed_count && on; i++)

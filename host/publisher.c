@@ -35,6 +35,7 @@ struct field {
 #define RECORD_communicator RECORD_COMMUNICATOR
 #define RECORD_queue_pair   RECORD_QUEUE_PAIR
 #define RECORD_call         RECORD_CALL
+#define RECORD_host_delay   RECORD_HOST_DELAY
 #define RECORD_marker       RECORD_MARKER
 #define RECORD_loss         RECORD_LOSS
 #define RECORD_counter      RECORD_COUNTER

@@ -35,6 +35,7 @@ static_assert(sizeof(struct record_communicator) == 112, "communicator");
 static_assert(sizeof(struct record_queue_pair) == 176, "queue pair");
 static_assert(sizeof(struct record_call) == 64, "call");
 static_assert(sizeof(struct record_marker) == 64, "marker");
+static_assert(sizeof(struct record_host_delay) == 88, "host delay");
 static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");
 
 const char *record_kind_name(uint16_t kind)

@@ -608,6 +608,32 @@ struct record_marker { /* header.source: the process; a call of the GPU's runtim
     uint16_t flags;
 };
 
+enum host_delay_role {
+    HOST_DELAY_CALLS = 1,  /* the thread makes data calls */
+    HOST_DELAY_SERVES = 2, /* the library made it: a proxy, mostly */
+};
+enum host_delay_flag {
+    HOST_DELAY_ALONE = 1, /* one stay off the CPU, which the sums hold too; sent when asked for */
+};
+struct record_host_delay { /* header.source: the process; what kept one thread from running */
+    struct record_header header;
+    uint64_t from_ns;
+    uint64_t to_ns;
+    uint64_t sleep_ns;     /* waited for something that it asked for */
+    uint64_t run_queue_ns; /* could have run, but had no CPU */
+    uint64_t io_wait_ns;   /* waited for a block device */
+    uint64_t tcp_bytes;    /* sent */
+    uint32_t run_queue_longest_ns;
+    uint32_t switches;
+    uint32_t minor_faults;
+    uint32_t major_faults;
+    uint32_t tcp_retransmissions; /* on sockets that it sent on */
+    uint32_t tid;
+    uint32_t communicator; /* that the thread serves; 0 = none known */
+    uint16_t role;         /* enum host_delay_role: a set of bits */
+    uint16_t flags;
+};
+
 enum operation_kind {
 #define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
 #include "wire/operation.def"

@@ -54,5 +54,8 @@ void tracker_tick(struct tracker *tracker, uint64_t now_ns);
 /* Publishes again everything that is followed, for a receiver that may lack it. */
 void tracker_describe(struct tracker *tracker);
 
+/* The processes among what is followed. */
+size_t tracker_processes(const struct tracker *tracker);
+
 /* Everything that is followed: processes, communicators, queue pairs, threads, groups; 0 when nothing is left. */
 size_t tracker_size(const struct tracker *tracker);

@@ -151,6 +151,11 @@ static size_t size(const struct tracker *tracker)
     return job_count(tracker->jobs);
 }
 
+size_t tracker_processes(const struct tracker *tracker)
+{
+    return job_count(tracker->jobs);
+}
+
 const struct tracker_subject tracker_subject_process = {
     .create = create,
     .destroy = destroy,

@@ -68,6 +68,7 @@ class Records:
         self.queue_pairs = self._latest("queue_pair", "queue_pair")
         self.calls = [r for r in records if r["record"] == "call"]
         self.markers = [r for r in records if r["record"] == "marker"]
+        self.delays = [r for r in records if r["record"] == "host_delay"]
         self.losses = [r for r in records if r["record"] == "loss"]
         self.counters = {r["name"]: r["total"] for r in records if r["record"] == "counter"}
         self.history = [r for r in records if r["record"] == "communicator"]

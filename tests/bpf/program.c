@@ -3,19 +3,24 @@
  * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
  * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
  *
- *   program LIBRARY full|short|hang|late|graphs [COUNT...]
+ *   program LIBRARY full|short|hang|late|graphs|held-up [COUNT...]
  *
  * After loading the library, and after each COUNT of calls, it says so and, with PROGRAM_WAIT set, waits for a line on
  * stdin.
  */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -435,6 +440,67 @@ static void use_graphs(comm_t comm, int launches)
     gpu.cudaMalloc(&memory, 4096);
 }
 
+/* ---- what keeps threads from running ---- */
+
+static void *burn(void *argument)
+{
+    const uint64_t until_ns = *(const uint64_t *)argument;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(0, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    while (now_ns() < until_ns)
+        ;
+    return NULL;
+}
+
+/* Sends so many bytes to itself over TCP. */
+static void send_bytes(size_t bytes)
+{
+    static char buffer[65536];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    const int from = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0 ||
+        connect(from, (struct sockaddr *)&address, sizeof address) != 0)
+        exit(3);
+    const int to = accept(listener, NULL, NULL);
+    for (size_t left = bytes; left > 0;) {
+        const ssize_t sent = send(from, buffer, left < sizeof buffer ? left : sizeof buffer, 0);
+        for (ssize_t got = 0; got < sent;)
+            got += recv(to, buffer, sizeof buffer, 0);
+        left -= (size_t)sent;
+    }
+    close(from);
+    close(to);
+    close(listener);
+}
+
+/* Fights for a CPU with three others for a second, sleeps for half of one, and sends. */
+static void be_held_up(comm_t comm)
+{
+    char buffer[8];
+    pthread_t others[3];
+    lib.ncclAllReduce(buffer, buffer, 1, 7, 0, comm, STREAM(1));
+    const uint64_t from_ns = now_ns();
+    uint64_t until_ns = from_ns + 1000000000u;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&others[i], NULL, burn, &until_ns);
+    burn(&until_ns);
+    for (int i = 0; i < 3; i++)
+        pthread_join(others[i], NULL);
+    const uint64_t slept_from_ns = now_ns();
+    usleep(500000);
+    const uint64_t sent_from_ns = now_ns();
+    send_bytes(10000000);
+    usleep(150000); /* so that the sums are told */
+    printf("{\"held_up\":%ld,\"pid\":%d,\"from_ns\":%" PRIu64 ",\"slept_from_ns\":%" PRIu64 ",\"sent_from_ns\":%" PRIu64
+           ",\"to_ns\":%" PRIu64 "}\n",
+           syscall(SYS_gettid), getpid(), from_ns, slept_from_ns, sent_from_ns, now_ns());
+}
+
 static void do_everything(void)
 {
     struct unique_id id = make_id(1), later = make_id(2);
@@ -493,6 +559,10 @@ int main(int argc, char **argv)
         if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
             return 3;
         use_graphs(comm, 3);
+        return 0;
+    }
+    if (strcmp(argv[2], "held-up") == 0) {
+        be_held_up(comm);
         return 0;
     }
     if (strcmp(argv[2], "late") == 0) { /* what came before is over when the daemon starts */

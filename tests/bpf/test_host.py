@@ -172,6 +172,32 @@ def graphs(tree):
     return f"{len(records.markers)} markers, 5 calls captured, replayed 3 times"
 
 
+def held_up(tree):
+    """A thread that fights for a CPU, sleeps and sends: how long, and how much; a thread that makes no calls is not told."""
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start("held-up").finish()
+    records = host.stop()
+    told, = program.all("held_up")
+    delays = [d for d in records.delays if d["source"] == records.process_of(program.pid)["process"]]
+    assert delays and all(d["role"] & 3 for d in delays), delays
+    mine = [d for d in delays if d["tid"] == told["held_up"]]
+    assert all(d["role"] == 1 for d in mine) and all(a["to_ns"] <= b["from_ns"] for a, b in zip(mine, mine[1:])), mine
+
+    def total(key, from_key, to_key):
+        return sum(d[key] for d in mine if told[from_key] <= d["to_ns"] and d["from_ns"] <= told[to_key])
+
+    # with three others on its CPU it has a quarter of it; other work of the machine only takes more
+    waited = total("run_queue_ns", "from_ns", "slept_from_ns")
+    assert 500e6 < waited < 1.2 * (told["slept_from_ns"] - told["from_ns"]), (waited, mine)
+    slept = total("sleep_ns", "slept_from_ns", "sent_from_ns")
+    assert slept >= 490e6, (slept, mine)
+    sent = sum(d["tcp_bytes"] for d in mine)
+    assert sent == 10000000, (sent, mine)
+    for d in mine:
+        assert d["sleep_ns"] + d["run_queue_ns"] + d["io_wait_ns"] <= 1.001 * (d["to_ns"] - d["from_ns"]) + 10000, d
+    return f"waited {waited / 1e6:.0f} ms for a CPU, slept {slept / 1e6:.0f} ms, sent {sent} bytes"
+
+
 def lost_events(tree):
     """A small ring, and a daemon that stands still in between: what is lost is counted, placed in time, and marked."""
     host = Host(HOST, "--buffer", "64KiB", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
@@ -323,7 +349,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, graphs, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
+         late_containers, graphs, held_up, lost_events, late, family, late_family, other_time, missing_rights, killed, short_lived]
 
 
 sys.exit(run_tests(HOST, BUILD, TESTS, sys.argv[2:]))

@@ -49,6 +49,7 @@ static const struct kind kinds[] = {
     {"call", 35, 64},
     {"process_fact", 36, 184},
     {"marker", 37, 64},
+    {"host_delay", 38, 88},
     {"rank_operation", 48, 216},
 };
 
@@ -371,6 +372,21 @@ static const struct field fields[] = {
     FIELD(marker, captured_calls, 56, 4),
     FIELD(marker, marker, 60, 2),
     FIELD(marker, flags, 62, 2),
+    FIELD(host_delay, from_ns, 8, 8),
+    FIELD(host_delay, to_ns, 16, 8),
+    FIELD(host_delay, sleep_ns, 24, 8),
+    FIELD(host_delay, run_queue_ns, 32, 8),
+    FIELD(host_delay, io_wait_ns, 40, 8),
+    FIELD(host_delay, tcp_bytes, 48, 8),
+    FIELD(host_delay, run_queue_longest_ns, 56, 4),
+    FIELD(host_delay, switches, 60, 4),
+    FIELD(host_delay, minor_faults, 64, 4),
+    FIELD(host_delay, major_faults, 68, 4),
+    FIELD(host_delay, tcp_retransmissions, 72, 4),
+    FIELD(host_delay, tid, 76, 4),
+    FIELD(host_delay, communicator, 80, 4),
+    FIELD(host_delay, role, 84, 2),
+    FIELD(host_delay, flags, 86, 2),
 };
 
 static void kinds_have_their_numbers_and_sizes(void **state)
