@@ -4,7 +4,7 @@
 
 enum marker_kind {
 #define MARKER(name, number, text) MARKER_##name = (number),
-#include "bpf/marker.def"
+#include "wire/marker.def"
 #undef MARKER
 };
 

@@ -44,6 +44,7 @@ static void forget_run(struct analysis *analysis)
 {
     if (!analysis->ran)
         return;
+    hosted_fini(&analysis->hosted);
     job_fini(&analysis->job);
     evidence_fini(&analysis->evidence);
     memset(&analysis->evidence, 0, sizeof analysis->evidence);
@@ -76,6 +77,7 @@ void analysis_run(struct analysis *analysis)
     struct job_ranks ranks = {.context = &analysis->naming, .rank_of = rank_of};
     evidence_find(&analysis->evidence, &analysis->naming, &analysis->counted, &analysis->intake);
     job_build(&analysis->job, ranks, &analysis->evidence, analysis->records.items, analysis->records.count);
+    hosted_build(&analysis->hosted, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->job);
     analysis->ran = true;
 }
 

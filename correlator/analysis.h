@@ -12,6 +12,7 @@
 #include "correlator/counted.h"
 #include "correlator/evidence_find.h"
 #include "correlator/gap.h"
+#include "correlator/hosted.h"
 #include "correlator/intake.h"
 #include "correlator/job.h"
 #include "correlator/naming.h"
@@ -31,6 +32,7 @@ struct analysis {
     struct evidence evidence;
     rank_operation_records records;
     struct job job;
+    struct hosted hosted;
     bool ran; /* the tables below intake are those of the last run */
 };
 

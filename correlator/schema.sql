@@ -424,6 +424,52 @@ CREATE TABLE port_counter ( -- each change of a port's own counters and states
     reset    INTEGER NOT NULL  -- 1: the device's counter was set back in between
 ) STRICT;
 
+CREATE TABLE marker ( -- a call of the GPU's runtime or driver, as the host made it: never when the GPU did it
+    id             INTEGER PRIMARY KEY,
+    process        INTEGER NOT NULL REFERENCES process(id),
+    kind           TEXT NOT NULL,    -- graph instantiated, graph submitted, waited for a stream, ... (doc/records.md)
+    tid            INTEGER NOT NULL,
+    entered_ns     INTEGER NOT NULL,
+    duration_ns    INTEGER,          -- NULL: only its entry was looked at
+    stream         TEXT,
+    handle         TEXT,             -- the graph, event, function or number of bytes that it is about
+    made           TEXT,             -- the graph or memory that it made
+    driver         INTEGER NOT NULL, -- 1: seen at the driver
+    result         INTEGER,          -- 0 = good
+    captured_calls INTEGER           -- data calls that a capture took or a graph holds; NULL: not known
+) STRICT;
+
+CREATE TABLE host_delay ( -- what kept one thread of a job from running
+    id                   INTEGER PRIMARY KEY,
+    process              INTEGER NOT NULL REFERENCES process(id),
+    rank                 INTEGER,          -- NULL: the process has none that is known, or several
+    tid                  INTEGER NOT NULL,
+    alone                INTEGER NOT NULL, -- 1: one stay off the CPU, which the sums hold too
+    role                 TEXT NOT NULL,    -- caller (makes data calls), library (the collective library made it)
+    from_ns              INTEGER NOT NULL,
+    to_ns                INTEGER NOT NULL,
+    sleep_ns             INTEGER NOT NULL, -- waited for what it had asked for
+    run_queue_ns         INTEGER NOT NULL, -- could have run, but had no CPU
+    run_queue_longest_ns INTEGER NOT NULL,
+    io_wait_ns           INTEGER NOT NULL,
+    minor_faults         INTEGER NOT NULL,
+    major_faults         INTEGER NOT NULL,
+    tcp_bytes            INTEGER NOT NULL, -- sent
+    tcp_retransmissions  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE transport ( -- by which way a rank's data went
+    step        INTEGER REFERENCES step(id), -- NULL: in all that was seen of the rank
+    rank        INTEGER NOT NULL,
+    from_ns     INTEGER NOT NULL,
+    to_ns       INTEGER NOT NULL,
+    asked_bytes INTEGER NOT NULL, -- buffers of its data calls
+    rdma_bytes  INTEGER NOT NULL, -- payload that its queue pairs sent for them
+    tcp_bytes   INTEGER NOT NULL, -- that the library's threads of its process sent in the time
+    kind        TEXT NOT NULL     -- rdma; sockets: no queue pair carried anything, and TCP enough; none; unknown
+) STRICT;
+
+CREATE INDEX host_delay_by_rank ON host_delay(rank, from_ns);
 CREATE INDEX message_by_flow ON message(flow, first_ns);
 CREATE INDEX message_by_operation ON message(rank_operation);
 CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);

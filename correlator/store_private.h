@@ -27,6 +27,9 @@ void store_put(struct store *store, enum store_table table, const char *format, 
 /* The rows of analysis->counted (store_counted.c). */
 void store_counted(struct store *store, const struct analysis *analysis);
 
+/* The rows of analysis->hosted (store_hosted.c). */
+void store_hosted(struct store *store, const struct analysis *analysis);
+
 /* What happened to each flow, and what its receiver answered (store_evidence.c). */
 void store_evidence_rows(struct store *store, const struct naming *naming);
 

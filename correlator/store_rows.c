@@ -381,5 +381,6 @@ void store_rows(struct store *store, const struct analysis *analysis)
     put_details(store, analysis);
     store_verdicts(store, analysis);
     store_counted(store, analysis);
+    store_hosted(store, analysis);
     store_pins(store, analysis);
 }

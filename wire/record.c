@@ -154,6 +154,19 @@ uint32_t datatype_bytes(uint8_t datatype)
     return datatype < sizeof sizes ? sizes[datatype] : 0;
 }
 
+const char *marker_name(uint16_t marker)
+{
+    switch (marker) {
+#define MARKER(name, number, text)                                                                                     \
+    case number:                                                                                                       \
+        return text;
+#include "wire/marker.def"
+#undef MARKER
+    default:
+        return NULL;
+    }
+}
+
 const char *operation_name(uint8_t operation)
 {
     switch (operation) {

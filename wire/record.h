@@ -604,7 +604,7 @@ struct record_marker { /* header.source: the process; a call of the GPU's runtim
     uint32_t tid;
     int32_t result;          /* 0 = good */
     uint32_t captured_calls; /* data calls: of a capture's end those that it captured, of a graph those that it holds */
-    uint16_t marker;         /* bpf/marker.def */
+    uint16_t marker;         /* wire/marker.def */
     uint16_t flags;
 };
 
@@ -708,3 +708,6 @@ uint32_t datatype_bytes(uint8_t datatype);
 
 /* The name of an operation as people write it ("AllReduce"), or "Unknown". */
 const char *operation_name(uint8_t operation);
+
+/* What a marker says, or NULL when it is not known. */
+const char *marker_name(uint16_t marker);
