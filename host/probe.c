@@ -270,6 +270,7 @@ static void set_delays(struct probe *probe, bool on)
         if (on && bpf_program__fd(program) >= 0 && probe->delays[i] == NULL)
             log_warning("cannot follow what keeps threads from running (%s): %s", delay_programs[i], strerror(errno));
     }
+    log_debug("what keeps threads from running is %s", on ? "followed" : "not followed any more");
 }
 
 static void forget_probed(struct probe *probe)

@@ -175,7 +175,12 @@ def graphs(tree):
 def held_up(tree):
     """A thread that fights for a CPU, sleeps and sends: how long, and how much; a thread that makes no calls is not told."""
     host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
-    program = tree.start("held-up").finish()
+    program = tree.start("held-up", wait=True)
+    program.go()
+    program.wait_for("made")
+    host.wait_log("what keeps threads from running is followed")
+    program.go()
+    program.finish()
     records = host.stop()
     told, = program.all("held_up")
     delays = [d for d in records.delays if d["source"] == records.process_of(program.pid)["process"]]
