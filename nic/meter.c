@@ -15,7 +15,9 @@
 #include "nic/port/rdma_port.h"
 #include "wire/log.h"
 
-#define ICRC_BYTES     4
+#define ICRC_BYTES 4
+_Static_assert(FLOW_BURST_MAX <= WINDOW_OVER_MAX, "a burst's windows are stored together");
+
 #define CANDIDATES_MAX 1024 /* flows of one pair of addresses that an answer is matched with */
 
 size_t meter_fixed_bytes(const struct meter_options *options)
@@ -158,8 +160,8 @@ static bool is_loop(const struct flow *flow)
 static void settle_flow(struct meter *meter, struct flow *flow)
 {
     train_end(flow);
-    window_close(meter->windows, &flow->window, &flow->coarse, flow->number);
-    window_close_coarse(meter->windows, &flow->coarse, flow->number, UINT64_MAX);
+    window_close(meter->windows, &flow->windows, flow->number);
+    window_close_coarse(meter->windows, &flow->windows, flow->number, UINT64_MAX);
     for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
         flow->total.messages +=
             message_abandon(meter->messages, &flow->streams[i].messages, flow->number, is_loop(flow), UINT64_MAX);
@@ -223,7 +225,7 @@ static void count_answer(struct meter *meter, struct flow *flow, const struct fr
         flow = succeed_flow(meter, flow, frame, at_ns);
     if (flow == NULL)
         return;
-    flow->total.last_ns = at_ns > flow->total.last_ns ? at_ns : flow->total.last_ns;
+    flow->last_ns = at_ns > flow->last_ns ? at_ns : flow->last_ns;
     answer_note(&flow->answers, frame, meter->tallies);
     struct flow *concerned = frame->acknowledgement == FRAME_ACK
                                  ? pairing_note_ack(&meter->pairing, meter->flows, flow, frame, meter->tallies)
@@ -313,10 +315,10 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
     if (place != SEQUENCE_NEXT && frame->opcode->kind == OPCODE_READ_REQUEST)
         note_read(meter, flow, frame, place);
     counted->retransmitted = recovery_judge(&flow->recovery[stream], &seen);
-    flow->total.repeated_frames += counted->repeated;
-    flow->total.late_frames += place == SEQUENCE_LATE;
-    flow->total.retransmitted_frames += counted->retransmitted;
-    flow->total.retransmitted_bytes += counted->retransmitted ? frame->payload_bytes : 0;
+    flow->odd.repeated_frames += counted->repeated;
+    flow->odd.late_frames += place == SEQUENCE_LATE;
+    flow->odd.retransmitted_frames += counted->retransmitted;
+    flow->odd.retransmitted_bytes += counted->retransmitted ? frame->payload_bytes : 0;
 }
 
 /* The UDP source port, the DSCP or the ECN bits are not those of the data frame before. */
@@ -366,7 +368,7 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         if (flow == NULL)
             return;
         flow->data_ns = at_ns;
-        flow->total.last_ns = at_ns;
+        flow->last_ns = at_ns;
         place = place_frame(flow, frame);
     }
     if (memcmp(&flow->look, &frame->look, sizeof flow->look) != 0)
@@ -378,7 +380,7 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
     flow->total.data_frames++;
     flow->total.wire_bytes += frame->wire_bytes;
     flow->total.payload_bytes += frame->payload_bytes;
-    window_note(meter->windows, &flow->window, &flow->coarse, flow->number, &counted);
+    window_note(meter->windows, &flow->windows, flow->number, &counted);
     flow->total.messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame,
                                          at_ns, &flow->streams[is_response].sequence, place);
     if (place == SEQUENCE_NEXT && !is_response && opcode_is_connected(frame->opcode_number))
@@ -391,9 +393,9 @@ static void count_frame(struct meter *meter, struct flow *flow, const struct fra
         flow = begin_flow(meter, frame, at_ns);
     if (flow == NULL)
         return;
-    if (at_ns > flow->total.last_ns)
-        flow->total.last_ns = at_ns;
-    flow->total.marked_frames += (frame->flags & FRAME_MARKED) != 0;
+    if (at_ns > flow->last_ns)
+        flow->last_ns = at_ns;
+    flow->odd.marked_frames += (frame->flags & FRAME_MARKED) != 0;
     if (frame->acknowledgement != 0 || frame->opcode->kind == OPCODE_CONGESTION)
         count_answer(meter, flow, frame, at_ns);
     else
@@ -418,31 +420,31 @@ static void note_set_up(struct meter *meter, const struct frame *frame, const st
         tally_add(meter->tallies, TALLY_CONNECTIONS_SET_UP, 1);
 }
 
-/* A frame that is in no train, or whose flow is not known. */
-static void count_other(struct meter *meter, struct flow *flow, const struct source_frame *seen)
+/* A frame that is in no train, or whose flow is not known. Returns whether it began a flow. */
+static bool count_other(struct meter *meter, struct flow *flow, const struct source_frame *seen)
 {
     struct frame frame;
     enum tally verdict = parse_frame(meter->icrc, &frame, seen);
+    uint32_t known = flow_count(meter->flows);
 
     tally_add(meter->tallies, verdict, 1);
     if (!frame_is_kept(verdict))
-        return;
+        return false;
     frame.key.port = seen->port;
     pairing_budget_add(&meter->pairing, 1);
     if (frame.key.destination_qpn == SET_UP_QPN)
         note_set_up(meter, &frame, seen);
     count_frame(meter, flow != NULL ? flow : flow_find(meter->flows, &frame.key), &frame, seen->at_ns);
+    return flow_count(meter->flows) != known;
 }
 
-/* What of a burst a glance suffices for; where it does not there is no way. */
-static void glance_at(const struct meter *meter, const struct source_frame *seen, size_t count, struct glance *glances)
+/* At the frames of a burst; where that does not suffice the way is lost. Not inlined: it needs all registers. */
+__attribute__((noinline)) static void glance_at(const struct source_frame *seen, size_t count, struct glance *glances)
 {
     for (size_t i = 0; i < count; i++) {
-        struct cursor in;
-        cursor_init(&in, seen[i].bytes, seen[i].captured_bytes);
-        if (seen[i].layer != FRAME_LAYER_ETHERNET || meter->icrc != NULL ||
-            !glance_take(&glances[i], &in, seen[i].original_bytes, seen[i].port))
-            glances[i].name.way = GLANCE_NO_WAY;
+        if (seen[i].layer != FRAME_LAYER_ETHERNET ||
+            glance_take(&glances[i], seen[i].bytes, seen[i].captured_bytes, seen[i].original_bytes, seen[i].port) == 0)
+            glances[i].name = (struct plain_name){.way = GLANCE_LOST_WAY};
     }
 }
 
@@ -451,29 +453,33 @@ static void count_burst(struct meter *meter, const struct source_frame *seen, si
 {
     struct glance glances[FLOW_BURST_MAX];
     struct flow *flows[FLOW_BURST_MAX];
-    uint32_t known = flow_count(meter->flows);
-    uint64_t in_trains = 0;
-    bool is_known = true; /* no frame has begun a flow since they were looked up */
+    struct window_front *front = window_ring_front(meter->windows);
+    uint64_t others = 0;
 
-    glance_at(meter, seen, count, glances);
+    glance_at(seen, count, glances);
     flow_find_burst(meter->flows, glances, count, flows);
     for (size_t i = 0; i < count; i++) {
-        struct flow *flow = is_known ? flows[i] : NULL;
-        if (flow != NULL && train_take(flow, &glances[i], seen[i].at_ns)) {
-            window_add(meter->windows, &flow->window, &flow->coarse, flow->number, seen[i].at_ns, glances[i].wire_bytes,
-                       glances[i].behind_bytes);
-            in_trains++;
+        const struct glance *glance = &glances[i];
+        struct flow *flow = flows[i];
+        if (flow != NULL && train_take(flow, glance, seen[i].at_ns)) {
+            window_front_add(front, &flow->windows, flow->number, seen[i].at_ns, glance->wire_bytes,
+                             glance->behind_bytes);
             continue;
         }
-        count_other(meter, flow, &seen[i]);
-        is_known = flow_count(meter->flows) == known;
+        others++;
+        window_ring_store(meter->windows);
+        if (count_other(meter, flow, &seen[i])) /* what was found before is no longer right */
+            memset(&flows[i], 0, (count - i) * sizeof flows[i]);
     }
-    tally_add(meter->tallies, TALLY_FRAMES_ROCE, in_trains);
-    pairing_budget_add(&meter->pairing, in_trains);
+    window_ring_store(meter->windows);
+    tally_add(meter->tallies, TALLY_FRAMES_ROCE, count - others);
+    pairing_budget_add(&meter->pairing, count - others);
 }
 
 void meter_frames(struct meter *meter, const struct source_frame *frames, size_t count)
 {
+    for (; meter->icrc != NULL && count > 0; frames++, count--) /* a glance does not suffice */
+        count_other(meter, NULL, frames);
     for (; count > FLOW_BURST_MAX; frames += FLOW_BURST_MAX, count -= FLOW_BURST_MAX)
         count_burst(meter, frames, FLOW_BURST_MAX);
     count_burst(meter, frames, count);
@@ -486,9 +492,9 @@ uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count,
     for (; count > 0 && number <= flow_count(meter->flows); number++, count--) {
         struct flow *flow = flow_at(meter->flows, number);
         train_end(flow);
-        if (flow->window.index < present)
-            window_close(meter->windows, &flow->window, &flow->coarse, number);
-        window_close_coarse(meter->windows, &flow->coarse, number, now_ns);
+        if (flow->windows.present.index < present)
+            window_close(meter->windows, &flow->windows, number);
+        window_close_coarse(meter->windows, &flow->windows, number, now_ns);
         for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
             flow->total.messages +=
                 message_abandon(meter->messages, &flow->streams[i].messages, number, is_loop(flow), stale_ns);

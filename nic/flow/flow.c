@@ -27,8 +27,8 @@ struct flow_table {
     uint32_t slots_mask;
     uint64_t secrets[SECRETS_COUNT];
     struct slot *slots;
-    uint32_t *pairs; /* by hash of the addresses: number of the newest flow of a chain */
-    struct flow *flows;
+    uint32_t *pairs;    /* by hash of the addresses: number of the newest flow of a chain */
+    struct flow *flows; /* by number; 0 is nobody */
 };
 
 static uint32_t slots_for(uint32_t flows_max)
@@ -42,7 +42,7 @@ static uint32_t slots_for(uint32_t flows_max)
 
 static size_t flows_bytes(uint32_t flows_max)
 {
-    return (size_t)flows_max * sizeof(struct flow);
+    return ((size_t)flows_max + 1) * sizeof(struct flow);
 }
 
 size_t flow_table_bytes(uint32_t flows_max)
@@ -76,6 +76,7 @@ int flow_table_create(struct flow_table **table, uint32_t flows_max)
         flow_table_destroy(&made);
         return -ENOMEM;
     }
+    made->flows[0].name.way = GLANCE_NO_WAY;
     draw_secrets(made);
     *table = made;
     return 0;
@@ -151,7 +152,7 @@ static struct slot *find_slot(struct flow_table *table, const struct flow_key *k
         struct slot *slot = &table->slots[i];
         if (slot->number == 0)
             return slot;
-        if (slot->hash == hash && memcmp(&table->flows[slot->number - 1].key, key, sizeof *key) == 0)
+        if (slot->hash == hash && memcmp(&table->flows[slot->number].key, key, sizeof *key) == 0)
             return slot;
     }
 }
@@ -160,33 +161,23 @@ struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
 {
     struct slot *slot = find_slot(table, key, hash_key(table, key));
 
-    return slot->number == 0 ? NULL : &table->flows[slot->number - 1];
+    return slot->number == 0 ? NULL : &table->flows[slot->number];
 }
 
 /* Asks the processor to fetch what a frame of a train changes. */
 static inline void expect_frame(const struct flow *flow)
 {
     __builtin_prefetch(&flow->name, 1);
-    __builtin_prefetch(&flow->window, 1);
-    __builtin_prefetch(&flow->coarse, 1);
+    __builtin_prefetch(&flow->total, 1);
+    __builtin_prefetch(&flow->windows.coarse, 1);
     __builtin_prefetch(&flow->streams[FLOW_REQUESTS].sequence, 1);
 }
 
-/* The flow that the name's first slot with this hash leads to; NULL when there is none. */
-static inline struct flow *guess(struct flow_table *table, uint32_t hash)
+/* Past slots of other hashes, and of flows of another name that have the same one (one in 2^32). */
+static struct flow *find_name(const struct flow_table *table, const struct plain_name *name, uint32_t hash)
 {
     for (uint32_t i = hash & table->slots_mask; table->slots[i].number != 0; i = (i + 1) & table->slots_mask) {
-        if (table->slots[i].hash == hash)
-            return &table->flows[table->slots[i].number - 1];
-    }
-    return NULL;
-}
-
-/* Flows of another name have the same hash: one in 2^32. */
-static struct flow *find_other(struct flow_table *table, const struct plain_name *name, uint32_t hash)
-{
-    for (uint32_t i = hash & table->slots_mask; table->slots[i].number != 0; i = (i + 1) & table->slots_mask) {
-        struct flow *flow = &table->flows[table->slots[i].number - 1];
+        struct flow *flow = &table->flows[table->slots[i].number];
         if (table->slots[i].hash == hash && is_same_name(&flow->name, name))
             return flow;
     }
@@ -195,21 +186,23 @@ static struct flow *find_other(struct flow_table *table, const struct plain_name
 
 void flow_find_burst(struct flow_table *table, const struct glance *glances, size_t count, struct flow **flows)
 {
+    const uint32_t slots_mask = table->slots_mask;
+    const struct slot *slots = table->slots;
+    struct flow *all = table->flows;
     uint32_t hashes[FLOW_BURST_MAX];
 
     for (size_t i = 0; i < count; i++) {
         const struct plain_name *name = &glances[i].name;
-        hashes[i] = name->way == GLANCE_NO_WAY ? 0 : hash_name(table, name);
-        __builtin_prefetch(&table->slots[hashes[i] & table->slots_mask]);
+        hashes[i] = hash_name(table, name);
+        __builtin_prefetch(&slots[hashes[i] & slots_mask]);
     }
     for (size_t i = 0; i < count; i++) {
-        flows[i] = glances[i].name.way == GLANCE_NO_WAY ? NULL : guess(table, hashes[i]);
-        if (flows[i] != NULL)
-            expect_frame(flows[i]);
+        flows[i] = &all[slots[hashes[i] & slots_mask].number];
+        expect_frame(flows[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        if (flows[i] != NULL && !is_same_name(&flows[i]->name, &glances[i].name))
-            flows[i] = find_other(table, &glances[i].name, hashes[i]);
+        if (!is_same_name(&flows[i]->name, &glances[i].name))
+            flows[i] = find_name(table, &glances[i].name, hashes[i]);
     }
 }
 
@@ -221,13 +214,13 @@ struct flow *flow_add(struct flow_table *table, const struct flow_key *key)
     if (table->count == table->flows_max)
         return NULL;
     struct slot *slot = find_slot(table, key, hash);
-    struct flow *flow = &table->flows[table->count++];
+    struct flow *flow = &table->flows[++table->count];
     flow->key = *key;
     flow->name = glance_name(key);
     flow->next_sign = GLANCE_NO_SIGN;
     flow->number = table->count;
     if (slot->number != 0)
-        flow->generation = table->flows[slot->number - 1].generation + 1;
+        flow->generation = table->flows[slot->number].generation + 1;
     *slot = (struct slot){.hash = hash, .number = flow->number};
     flow->next_of_pair = table->pairs[pair & table->slots_mask];
     table->pairs[pair & table->slots_mask] = flow->number;
@@ -246,7 +239,7 @@ uint32_t flow_count(const struct flow_table *table)
 
 struct flow *flow_at(const struct flow_table *table, uint32_t number)
 {
-    return &table->flows[number - 1];
+    return &table->flows[number];
 }
 
 static bool is_reverse(const struct flow *flow, const struct flow_key *key)
@@ -271,7 +264,7 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
 
 uint64_t flow_last_ns(const struct flow *flow)
 {
-    return flow->data_ns > flow->total.last_ns ? flow->data_ns : flow->total.last_ns;
+    return flow->data_ns > flow->last_ns ? flow->data_ns : flow->last_ns;
 }
 
 void flow_record(const struct flow *flow, struct record_flow *record)
@@ -321,6 +314,7 @@ static void add_pair(const struct flow *flow, const struct flow *other, struct r
 void flow_total_record(struct flow_table *table, const struct flow *flow, struct record_flow_total *record)
 {
     const struct flow_count *total = &flow->total;
+    const struct flow_oddity *odd = &flow->odd;
     const struct flow *other = pairing_other(table, flow);
 
     *record = (struct record_flow_total){
@@ -333,13 +327,13 @@ void flow_total_record(struct flow_table *table, const struct flow *flow, struct
         .naks = flow->answers.naks,
         .rnr_naks = flow->answers.rnr_naks,
         .cnps = flow->answers.cnps,
-        .marked_frames = total->marked_frames,
-        .repeated_frames = total->repeated_frames,
-        .late_frames = total->late_frames,
-        .retransmitted_frames = total->retransmitted_frames,
-        .retransmitted_bytes = total->retransmitted_bytes,
+        .marked_frames = odd->marked_frames,
+        .repeated_frames = odd->repeated_frames,
+        .late_frames = odd->late_frames,
+        .retransmitted_frames = odd->retransmitted_frames,
+        .retransmitted_bytes = odd->retransmitted_bytes,
         .last_ns = flow_last_ns(flow),
-        .covered_psns = total->data_frames - total->repeated_frames,
+        .covered_psns = total->data_frames - odd->repeated_frames,
         .source_port_changes = flow->source_port_changes,
         .codepoints = flow->codepoints,
         .dscp = flow->look.dscp,

@@ -28,18 +28,21 @@ enum flow_stream_kind {
     FLOW_STREAMS_COUNT,
 };
 
-/* What each data frame adds to, and what is rare but about data. */
+/* What each data frame adds to. */
 struct flow_count {
     uint64_t data_frames;
     uint64_t wire_bytes;
     uint64_t payload_bytes;
     uint64_t messages;
+};
+
+/* What is rare, but about data. */
+struct flow_oddity {
     uint32_t marked_frames;
     uint32_t repeated_frames;
     uint32_t late_frames;
     uint32_t retransmitted_frames;
     uint64_t retransmitted_bytes;
-    uint64_t last_ns; /* of what was in no train, see flow_last_ns */
 };
 
 /* The last READ that was asked for: one for a part of it asks again. */
@@ -68,10 +71,11 @@ struct flow {
     uint64_t data_ns;       /* time of the last data frame */
     uint32_t number;        /* counts from 1 */
     struct frame_look look; /* of the last data frame */
-    struct window window;
     struct flow_count total;
+    struct window_track windows; /* those of the coarser rings in a line of their own */
     struct flow_train train;
-    struct window_coarse coarse __attribute__((aligned(64)));
+    struct flow_oddity odd;
+    uint64_t last_ns; /* when its last frame came that was in no train: see flow_last_ns */
     struct flow_stream streams[FLOW_STREAMS_COUNT];
     struct flow_key key;
     uint64_t first_ns;
@@ -85,7 +89,10 @@ struct flow {
     struct pairing pairing;
     struct flow_read read;
     struct reuse reuse; /* of the requests */
+    uint8_t spare[16];  /* flows of an odd number of lines lie in all sets of a cache, those of an even one in half */
 } __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct flow) / 64 % 2 == 1, "an odd number of lines");
 
 struct flow_table;
 
@@ -103,7 +110,7 @@ struct flow *flow_find(struct flow_table *table, const struct flow_key *key);
 
 /*
  * The same by the names of a burst of at most FLOW_BURST_MAX frames; the memory of one is on its way while others are
- * looked for, and what a frame of a train will change of it is asked for too. NULL where the way is GLANCE_NO_WAY.
+ * looked for, and what a frame of a train will change of it is asked for too. NULL where the way is lost.
  */
 void flow_find_burst(struct flow_table *table, const struct glance *glances, size_t count, struct flow **flows);
 

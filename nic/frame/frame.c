@@ -142,7 +142,7 @@ static enum tally read_plain(struct frame *frame, const struct glance *glance, s
     frame->flags = frame->look.ecn == ECN_CE ? FRAME_MARKED : 0;
     frame->acknowledgement = 0;
     frame->syndrome = 0;
-    transport->bth = glance->bth;
+    transport->bth = transport->in.at - BTH_BYTES;
     transport->bytes = BTH_BYTES + (size_t)glance->behind_bytes + ICRC_BYTES;
     return read_transport(frame, transport);
 }
@@ -177,10 +177,13 @@ enum tally frame_parse(struct frame *frame, enum frame_layer layer, const void *
     struct encapsulation walk;
     struct transport transport = {.ended =
                                       captured_bytes < original_bytes ? TALLY_FRAMES_CUT : TALLY_FRAMES_BAD_LENGTH};
+    uint32_t plain_bytes = 0;
     struct glance glance;
 
+    if (layer == FRAME_LAYER_ETHERNET && captured_bytes <= UINT32_MAX && original_bytes <= FRAME_BYTES_UNKNOWN)
+        plain_bytes = glance_take(&glance, bytes, (uint32_t)captured_bytes, (uint32_t)original_bytes, 0);
     cursor_init(&transport.in, bytes, captured_bytes);
-    if (layer == FRAME_LAYER_ETHERNET && glance_take(&glance, &transport.in, original_bytes, 0))
+    if (plain_bytes != 0 && cursor_skip(&transport.in, plain_bytes))
         return read_plain(frame, &glance, &transport);
     return parse_any(frame, &walk, layer, bytes, captured_bytes, original_bytes);
 }

@@ -27,7 +27,7 @@ static int create_ring(struct tiers *tiers, unsigned ring, uint32_t window_ns, s
     int error = window_ring_create(&tiers->rings[ring], window_ns, bytes, pinned_bytes, &tallies);
 
     if (error == 0 && ring != 0)
-        window_ring_set_coarser(tiers->rings[ring - 1], tiers->rings[ring]);
+        window_ring_set_coarser(tiers->rings[ring - 1], tiers->rings[ring], ring - 1);
     return error;
 }
 

@@ -39,10 +39,18 @@ struct pin {
     uint64_t to_block;
 };
 
+/* Where windows that are stored are added up: in the coarser ring, or the one behind it. */
+struct roll {
+    struct window_ring *into; /* NULL: nowhere */
+    uint32_t mask;            /* windows of this ring in one of that, minus 1 */
+    uint8_t shift;
+    uint8_t place; /* of the flow's open one in its track */
+    bool passes_over;
+};
+
 struct window_ring {
+    struct window_front front;
     uint32_t window_ns;
-    uint64_t present_start_ns; /* the window that contained the last frame, to save a division */
-    uint64_t present_index;
     uint8_t *at; /* where the next entry goes, and from where on the block is full */
     uint8_t *full_at;
     struct block *present;
@@ -50,9 +58,7 @@ struct window_ring {
     uint64_t held_from;
     uint64_t bytes_before; /* written to blocks before the present one */
     struct window_ring *coarser;
-    uint32_t coarser_mask; /* windows of this ring in one of that, minus 1 */
-    uint8_t coarser_shift;
-    bool passes_over; /* the coarser one */
+    struct roll roll;
     struct window_tallies tallies;
     uint32_t block_bytes;
     uint32_t blocks_count;
@@ -262,6 +268,8 @@ int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t mem
         window_ring_destroy(&made);
         return error;
     }
+    made->front.window_ns = window_ns;
+    made->front.word = WINDOW_OPEN;
     made->present = made->blocks;
     window_code_begin(&made->present->code, window_ns);
     begin_block(made, 0);
@@ -292,11 +300,18 @@ void window_ring_prepare(struct window_ring *ring)
     pages_prepare(ring->memory, (size_t)ring->blocks_count * ring->block_bytes);
 }
 
-void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser)
+static struct roll roll_into(const struct window_ring *ring, struct window_ring *into, unsigned place)
+{
+    uint32_t mask = into->window_ns / ring->window_ns - 1;
+
+    return (struct roll){
+        .into = into, .mask = mask, .shift = (uint8_t)__builtin_popcount(mask), .place = (uint8_t)place};
+}
+
+void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser, unsigned place)
 {
     ring->coarser = coarser;
-    ring->coarser_mask = coarser->window_ns / ring->window_ns - 1;
-    ring->coarser_shift = (uint8_t)__builtin_popcount(ring->coarser_mask);
+    ring->roll = roll_into(ring, coarser, place);
 }
 
 static inline void store(struct window_ring *ring, const struct window *window, uint32_t flow)
@@ -308,7 +323,11 @@ static inline void store(struct window_ring *ring, const struct window *window, 
     block->entries_count++;
     if (window->index < block->index_min)
         block->index_min = window->index;
-    tally_add(ring->tallies.tallies, ring->tallies.stored, 1);
+}
+
+static inline void count_stored(struct window_ring *ring, uint32_t count)
+{
+    tally_add(ring->tallies.tallies, ring->tallies.stored, count);
 }
 
 static uint16_t add_capped(uint16_t a, uint16_t b)
@@ -318,144 +337,134 @@ static uint16_t add_capped(uint16_t a, uint16_t b)
     return sum > UINT16_MAX ? UINT16_MAX : (uint16_t)sum;
 }
 
-static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window *into,
+static void add_evidence(struct window *window, uint16_t retransmitted_frames, uint16_t marked_frames)
+{
+    window->retransmitted_frames = add_capped(window->retransmitted_frames, retransmitted_frames);
+    window->marked_frames = add_capped(window->marked_frames, marked_frames);
+}
+
+static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window_track *track,
                           uint32_t flow);
 
 /* Adds a window that is stored to the open one of the coarser ring, which may be over by it. */
-static inline void roll_up(const struct window_ring *ring, const struct window *window, struct window *into,
+static inline void roll_up(const struct window_ring *ring, const struct window *window, struct window_track *track,
                            uint32_t flow)
 {
-    uint64_t within = window->index & ring->coarser_mask;
+    const struct roll *roll = &ring->roll;
+    struct window *into = &track->coarse[roll->place];
+    uint64_t index = window->index;
 
-    if (!into->open || into->index != window->index >> ring->coarser_shift)
-        roll_up_other(ring, window, into, flow);
-    into->last_offset_ns = (uint32_t)within * ring->window_ns + window->last_offset_ns;
+    if (window_word(into) != (index >> roll->shift | WINDOW_OPEN))
+        roll_up_other(ring, window, track, flow);
+    into->last_offset_ns = ((uint32_t)index & roll->mask) * ring->window_ns + window->last_offset_ns;
     into->frames += window->frames;
     into->wire_bytes += window->wire_bytes;
     into->payload_bytes += window->payload_bytes;
-    if ((window->retransmitted_frames | window->marked_frames) == 0)
-        return;
-    into->retransmitted_frames = add_capped(into->retransmitted_frames, window->retransmitted_frames);
-    into->marked_frames = add_capped(into->marked_frames, window->marked_frames);
+    if (window->retransmitted_frames != 0 || window->marked_frames != 0)
+        add_evidence(into, window->retransmitted_frames, window->marked_frames);
 }
 
 /* Stores the open one and begins the next. */
-static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window *into,
+static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window_track *track,
                           uint32_t flow)
 {
-    struct window_ring *coarser = ring->coarser;
-    uint32_t before_ns = (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
+    const struct roll *roll = &ring->roll;
+    struct window *into = &track->coarse[roll->place];
+    uint32_t before_ns = (uint32_t)(window->index & roll->mask) * ring->window_ns;
 
     if (into->open) {
-        store(coarser, into, flow);
-        if (coarser->coarser != NULL)
-            roll_up(coarser, into, into + 1, flow);
+        store(roll->into, into, flow);
+        count_stored(roll->into, 1);
+        if (roll->into->roll.into != NULL)
+            roll_up(roll->into, into, track, flow);
     }
-    *into = (struct window){.index = window->index >> ring->coarser_shift,
-                            .open = 1,
-                            .first_offset_ns = before_ns + window->first_offset_ns};
+    *into = (struct window){
+        .index = window->index >> roll->shift, .open = 1, .first_offset_ns = before_ns + window->first_offset_ns};
 }
 
-/* The same where the coarser ring is passed over: what is still open of it goes the usual way. */
-static void roll_up_far(const struct window_ring *ring, const struct window *window, struct window *into, uint32_t flow)
+/* What is still open of a ring that is passed over goes the usual way. */
+static void close_passed_over(struct window_ring *ring, struct window_track *track, uint32_t flow)
 {
-    const struct window_ring *coarser = ring->coarser;
-    struct window between = *window;
-
-    if (into->open) {
-        roll_up(coarser, into, into + 1, flow);
-        into->open = 0;
-    }
-    between.index = window->index >> ring->coarser_shift;
-    between.first_offset_ns += (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
-    between.last_offset_ns += (uint32_t)(window->index & ring->coarser_mask) * ring->window_ns;
-    roll_up(coarser, &between, into + 1, flow);
+    if (track->coarse[0].open)
+        roll_up(ring->coarser, &track->coarse[0], track, flow);
+    track->coarse[0].open = 0;
 }
 
-static inline void store_and_roll_up(struct window_ring *ring, const struct window *window,
-                                     struct window_coarse *coarse, uint32_t flow)
+static inline void store_and_roll_up(struct window_ring *ring, const struct window *window, struct window_track *track,
+                                     uint32_t flow)
 {
     store(ring, window, flow);
-    if (ring->passes_over)
-        roll_up_far(ring, window, coarse->windows, flow);
-    else if (ring->coarser != NULL)
-        roll_up(ring, window, coarse->windows, flow);
+    if (ring->roll.passes_over)
+        close_passed_over(ring, track, flow);
+    if (ring->roll.into != NULL)
+        roll_up(ring, window, track, flow);
 }
 
 void window_ring_pass_over(struct window_ring *ring, bool is_passed_over, uint64_t now_ns)
 {
-    if (ring->passes_over == is_passed_over)
+    if (ring->roll.passes_over == is_passed_over)
         return;
-    ring->passes_over = is_passed_over;
+    ring->roll = is_passed_over ? roll_into(ring, ring->coarser->coarser, 1) : roll_into(ring, ring->coarser, 0);
+    ring->roll.passes_over = is_passed_over;
     ring->coarser->held_from = is_passed_over ? HELD_NOTHING : now_ns / ring->coarser->window_ns + 1;
 }
 
-void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow)
+void window_close(struct window_ring *ring, struct window_track *track, uint32_t flow)
 {
-    if (!window->open)
+    if (!track->present.open)
         return;
-    store_and_roll_up(ring, window, coarse, flow);
-    window->open = 0;
+    store_and_roll_up(ring, &track->present, track, flow);
+    count_stored(ring, 1);
+    track->present.open = 0;
 }
 
-void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse, uint32_t flow, uint64_t now_ns)
+void window_close_coarse(struct window_ring *ring, struct window_track *track, uint32_t flow, uint64_t now_ns)
 {
-    struct window *window = coarse->windows;
+    struct window *window = track->coarse;
 
     for (struct window_ring *coarser = ring->coarser; coarser != NULL; coarser = coarser->coarser, window++) {
         if (!window->open || window->index >= now_ns / coarser->window_ns)
             continue;
         store(coarser, window, flow);
-        if (coarser->coarser != NULL)
-            roll_up(coarser, window, window + 1, flow);
+        count_stored(coarser, 1);
+        if (coarser->roll.into != NULL)
+            roll_up(coarser, window, track, flow);
         window->open = 0;
     }
 }
 
-/* The offset of a time in its window, which becomes the present one. */
-static inline uint32_t find_offset(struct window_ring *ring, uint64_t at_ns)
+struct window_front *window_ring_front(struct window_ring *ring)
 {
-    if (at_ns - ring->present_start_ns >= ring->window_ns) {
-        ring->present_index = at_ns / ring->window_ns;
-        ring->present_start_ns = ring->present_index * ring->window_ns;
-    }
-    return (uint32_t)(at_ns - ring->present_start_ns);
+    return &ring->front;
 }
 
-void window_add(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
-                uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes)
+void window_front_move(struct window_front *front, uint64_t at_ns)
 {
-    uint32_t offset_ns = find_offset(ring, at_ns);
+    uint64_t index = at_ns / front->window_ns;
 
-    if (window->open && window->index == ring->present_index) {
-        window->last_offset_ns = offset_ns > window->last_offset_ns ? offset_ns : window->last_offset_ns;
-        window->frames++;
-        window->wire_bytes += wire_bytes;
-        window->payload_bytes += payload_bytes;
-        return;
-    }
-    if (window->open)
-        store_and_roll_up(ring, window, coarse, flow);
-    *window = (struct window){.index = ring->present_index,
-                              .open = 1,
-                              .first_offset_ns = offset_ns,
-                              .last_offset_ns = offset_ns,
-                              .frames = 1,
-                              .wire_bytes = wire_bytes,
-                              .payload_bytes = payload_bytes};
+    front->start_ns = index * front->window_ns;
+    front->word = index | WINDOW_OPEN;
 }
 
-void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
-                 const struct window_frame *frame)
+void window_ring_store(struct window_ring *ring)
 {
+    struct window_front *front = &ring->front;
+
+    for (const struct window_over *over = front->over; over < front->over + front->over_count; over++)
+        store_and_roll_up(ring, &over->window, over->track, over->flow);
+    count_stored(ring, front->over_count);
+    front->over_count = 0;
+}
+
+void window_note(struct window_ring *ring, struct window_track *track, uint32_t flow, const struct window_frame *frame)
+{
+    struct window *window = &track->present;
     uint32_t once = !frame->repeated;
 
-    window_add(ring, window, coarse, flow, frame->at_ns, once * frame->wire_bytes, once * frame->payload_bytes);
+    window_front_add(&ring->front, track, flow, frame->at_ns, once * frame->wire_bytes, once * frame->payload_bytes);
+    window_ring_store(ring);
     window->frames -= frame->repeated;
-    if (!frame->retransmitted && !frame->marked)
-        return;
-    window->retransmitted_frames = add_capped(window->retransmitted_frames, frame->retransmitted);
-    window->marked_frames = add_capped(window->marked_frames, frame->marked);
+    add_evidence(window, frame->retransmitted, frame->marked);
 }
 
 void window_record(const struct window *window, uint32_t flow, struct record_window *record)
@@ -491,7 +500,7 @@ void window_record_coarse(const struct record_window *window, uint32_t window_ns
 
 bool window_ring_passes_over(const struct window_ring *ring)
 {
-    return ring->passes_over;
+    return ring->roll.passes_over;
 }
 
 /* ---- reading ---- */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "nic/tally.h"
 #include "wire/record.h"
@@ -20,7 +21,7 @@
 #define WINDOW_FLOW_MAX ((1u << 18) - 1)
 #define WINDOW_PINS_MAX 64
 
-/* What a flow counts at present; embedded in it. Zero: none open. 32 bytes, since every frame touches it. */
+/* What is counted at present. Zero: none open. 32 bytes, since every frame touches it. */
 struct window {
     uint64_t index : 63;
     uint64_t open : 1;
@@ -35,9 +36,10 @@ struct window {
 
 #define WINDOW_COARSE_TIERS 2
 
-/* The flow's open windows of the coarser rings; embedded in it. Zero: none open. */
-struct window_coarse {
-    struct window windows[WINDOW_COARSE_TIERS];
+/* A flow's open windows: the present one, and those of the coarser rings. Embedded in it; zero: none open. */
+struct window_track {
+    struct window present;
+    struct window coarse[WINDOW_COARSE_TIERS];
 };
 
 /* One data frame, as a window counts it. */
@@ -48,6 +50,27 @@ struct window_frame {
     bool repeated;
     bool retransmitted;
     bool marked;
+};
+
+/* Of a frame, a window that is over by it, on its way into the ring. */
+struct window_over {
+    struct window window;
+    struct window_track *track; /* of which it was the present one */
+    uint32_t flow;
+};
+
+/*
+ * Where a ring takes frames one behind the other: the window that contained the last one, and those that are over, but
+ * not stored. Few are stored as cheaply as many together. It is the ring's own.
+ */
+#define WINDOW_OVER_MAX 32
+#define WINDOW_OPEN     ((uint64_t)1 << 63) /* beside the index, in a window's first word */
+struct window_front {
+    uint64_t start_ns;
+    uint64_t word; /* the first one of a window that is open there */
+    uint32_t window_ns;
+    uint32_t over_count;
+    struct window_over over[WINDOW_OVER_MAX];
 };
 
 struct window_ring;
@@ -72,9 +95,9 @@ void window_ring_prepare(struct window_ring *ring);
 
 /*
  * What is stored in the ring is from now on added up in the coarser one too, and so on; its windows are a power of
- * two times as long. The coarser ring must outlive it.
+ * two times as long. Its open windows lie at this place of a track. The coarser ring must outlive it.
  */
-void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser);
+void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser, unsigned place);
 
 /*
  * While set, the ring behind this one stores nothing, and is passed over for the one behind it; it holds nothing then,
@@ -85,22 +108,60 @@ bool window_ring_passes_over(const struct window_ring *ring);
 
 uint32_t window_ring_window_ns(const struct window_ring *ring);
 
-/*
- * Counts a frame in the flow's window; stores the one before when the frame lies in another. `coarse` is the flow's,
- * and may be NULL when no coarser ring was set.
- */
-void window_note(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
-                 const struct window_frame *frame);
+/* Counts a frame in the flow's window; stores the one before when the frame lies in another. */
+void window_note(struct window_ring *ring, struct window_track *track, uint32_t flow, const struct window_frame *frame);
 
-/* The same for a frame that is not sent again and not marked. */
-void window_add(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow,
-                uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes);
+/*
+ * The same for many frames that are not sent again and not marked: window_front_add for each, and within
+ * WINDOW_OVER_MAX of them window_ring_store; before that nothing else is to be done with the ring or the tracks.
+ */
+struct window_front *window_ring_front(struct window_ring *ring);
+void window_ring_store(struct window_ring *ring);
+
+/* The window of this time becomes that of the front. */
+void window_front_move(struct window_front *front, uint64_t at_ns);
+
+/* A window's index and whether it is open, to be compared at once. */
+static inline uint64_t window_word(const struct window *window)
+{
+    uint64_t word;
+
+    memcpy(&word, window, sizeof word);
+    return word;
+}
+
+static inline void window_front_add(struct window_front *front, struct window_track *track, uint32_t flow,
+                                    uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes)
+{
+    struct window *window = &track->present;
+
+    if (at_ns - front->start_ns >= front->window_ns)
+        window_front_move(front, at_ns);
+    uint32_t offset_ns = (uint32_t)(at_ns - front->start_ns);
+    if (window_word(window) == front->word) {
+        window->last_offset_ns = offset_ns > window->last_offset_ns ? offset_ns : window->last_offset_ns;
+        window->frames++;
+        window->wire_bytes += wire_bytes;
+        window->payload_bytes += payload_bytes;
+        return;
+    }
+    if (window->open)
+        front->over[front->over_count++] = (struct window_over){.window = *window, .track = track, .flow = flow};
+    memcpy(window, &front->word, sizeof front->word);
+    window->first_offset_ns = offset_ns;
+    window->last_offset_ns = offset_ns;
+    window->frames = 1;
+    window->wire_bytes = wire_bytes;
+    window->payload_bytes = payload_bytes;
+    window->retransmitted_frames = 0;
+    window->marked_frames = 0;
+}
 
 /* Stores the flow's open window, if it has one. */
-void window_close(struct window_ring *ring, struct window *window, struct window_coarse *coarse, uint32_t flow);
+void window_close(struct window_ring *ring, struct window_track *track, uint32_t flow);
 
 /* Stores the flow's open windows of the coarser rings that are over at `now_ns`. */
-void window_close_coarse(struct window_ring *ring, struct window_coarse *coarse, uint32_t flow, uint64_t now_ns);
+void window_close_coarse(struct window_ring *ring, struct window_track *track, uint32_t flow, uint64_t now_ns);
 
 /* Fills a record of a window (but for the emitter's part of the header). */
 void window_record(const struct window *window, uint32_t flow, struct record_window *record);

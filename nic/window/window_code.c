@@ -26,7 +26,6 @@
 #define LONG_UNIT        8u /* its bytes are told as what they differ from unit 0 */
 #define ADVANCE_STEP_MAX 63u
 
-_Static_assert(sizeof(struct window) == 32 && offsetof(struct window, frames) == 16, "counts are its second half");
 _Static_assert(HEAD_BITS == SHAPE_BITS + UNIT_BITS, "a word begins with both");
 
 enum shape { SHAPE_SINGLE = 0, SHAPE_SEVERAL, SHAPE_LONG, SHAPE_ADVANCE };
@@ -55,7 +54,10 @@ static void lay_out(struct window_code *code, unsigned flow_bits, unsigned back_
     several += (8 - several % 8) % 8;
     code->flow_bits = (uint8_t)flow_bits;
     code->back_bits = (uint8_t)back_bits;
-    code->first_at = (uint8_t)(HEAD_BITS + flow_bits + back_bits);
+    code->back_at = (uint8_t)(HEAD_BITS + flow_bits);
+    code->first_at = (uint8_t)(code->back_at + back_bits);
+    code->span_at = (uint8_t)(code->first_at + code->offset_bits);
+    code->frames_at = (uint8_t)(code->span_at + code->offset_bits);
     code->flow_max = mask_of(flow_bits);
     code->back_max = mask_of(back_bits);
     code->frames_max = mask_of(frames_bits);
@@ -66,8 +68,7 @@ static void lay_out(struct window_code *code, unsigned flow_bits, unsigned back_
 static void forget_units(struct window_code *code)
 {
     code->units_count = 0;
-    for (unsigned i = 0; i < WINDOW_CODE_UNITS; i++)
-        code->singles[i].frames_wire = UINT64_MAX; /* like no window's */
+    code->units[0] = (struct window_code_unit){.payload_bytes = 1, .wire_bytes = 0};
 }
 
 /* The commonest unit comes first: window_code_put looks for no other. */
@@ -75,13 +76,10 @@ static void sort_units(struct window_code *code, const struct window_code_met *m
 {
     for (unsigned i = 1; i < code->units_count; i++) {
         struct window_code_unit unit = code->units[0];
-        struct window_code_counts single = code->singles[0];
         if (met->unit_entries[i] <= entries / 2)
             continue;
         code->units[0] = code->units[i];
-        code->singles[0] = code->singles[i];
         code->units[i] = unit;
-        code->singles[i] = single;
     }
 }
 
@@ -129,12 +127,9 @@ static uint8_t *put_advance(struct window_code *code, uint8_t *at, uint64_t inde
 /* The unit that all frames of the window have, or WINDOW_CODE_UNITS. */
 static unsigned find_unit(const struct window_code *code, const struct window *window)
 {
-    uint32_t overhead_bytes = window->wire_bytes - window->payload_bytes;
-    unsigned unit = 0;
-
-    for (; unit < code->units_count; unit++) {
+    for (unsigned unit = 0; unit < code->units_count; unit++) {
         if (code->units[unit].payload_bytes * window->frames == window->payload_bytes &&
-            code->units[unit].overhead_bytes * window->frames == overhead_bytes)
+            code->units[unit].wire_bytes * window->frames == window->wire_bytes)
             return unit;
     }
     return WINDOW_CODE_UNITS;
@@ -142,16 +137,11 @@ static unsigned find_unit(const struct window_code *code, const struct window *w
 
 static void learn_unit(struct window_code *code, const struct window *window)
 {
-    uint32_t overhead_bytes = window->wire_bytes - window->payload_bytes;
-
     if (code->units_count == WINDOW_CODE_UNITS || window->frames == 0 || window->payload_bytes % window->frames != 0 ||
-        overhead_bytes % window->frames != 0)
+        window->wire_bytes % window->frames != 0)
         return;
-    uint32_t payload_bytes = window->payload_bytes / window->frames, each_bytes = overhead_bytes / window->frames;
-    code->singles[code->units_count] = (struct window_code_counts){
-        .frames_wire = 1 | (uint64_t)(payload_bytes + each_bytes) << 32, .payload_evidence = payload_bytes};
-    code->units[code->units_count++] =
-        (struct window_code_unit){.payload_bytes = payload_bytes, .overhead_bytes = each_bytes};
+    code->units[code->units_count++] = (struct window_code_unit){
+        .payload_bytes = window->payload_bytes / window->frames, .wire_bytes = window->wire_bytes / window->frames};
 }
 
 static struct window_code_unit long_unit(const struct window_code *code, unsigned head)
@@ -176,7 +166,7 @@ static uint8_t *put_long(const struct window_code *code, uint8_t *at, const stru
     at = number_put(at, window->last_offset_ns - window->first_offset_ns);
     at = number_put(at, number_fold((int64_t)window->payload_bytes - (int64_t)unit.payload_bytes * window->frames));
     at = number_put(at, number_fold((int64_t)window->wire_bytes - (int64_t)window->payload_bytes -
-                                    (int64_t)unit.overhead_bytes * window->frames));
+                                    (int64_t)(unit.wire_bytes - unit.payload_bytes) * window->frames));
     if (has_evidence) {
         at = number_put(at, window->retransmitted_frames);
         at = number_put(at, window->marked_frames);
@@ -192,6 +182,32 @@ static void note_long(struct window_code *code, struct window_code_met *met, con
     met->odd_entries += unit == WINDOW_CODE_UNITS;
 }
 
+static bool is_single(const struct window *window)
+{
+    return window->frames == 1 && window->first_offset_ns == window->last_offset_ns;
+}
+
+/* A single or a several, whose fields fit into the bits that there are for them. */
+static inline uint8_t *put_short(const struct window_code *code, struct window_code_met *met, uint8_t *at,
+                                 const struct window *window, uint32_t flow, unsigned unit, uint32_t back)
+{
+    uint64_t word = unit << SHAPE_BITS | (uint64_t)flow << HEAD_BITS | (uint64_t)back << code->back_at |
+                    (uint64_t)window->first_offset_ns << code->first_at;
+    size_t bytes = code->single_bytes;
+
+    met->flows |= flow;
+    met->backs |= back;
+    met->unit_entries[unit]++;
+    if (!is_single(window)) {
+        met->frames |= window->frames;
+        word |= SHAPE_SEVERAL | (uint64_t)(window->last_offset_ns - window->first_offset_ns) << code->span_at |
+                (uint64_t)window->frames << code->frames_at;
+        bytes = code->several_bytes;
+    }
+    memcpy(at, &word, sizeof word);
+    return at + bytes;
+}
+
 uint8_t *window_code_put_other(struct window_code *code, struct window_code_met *met, uint8_t *at,
                                const struct window *window, uint32_t flow)
 {
@@ -199,33 +215,16 @@ uint8_t *window_code_put_other(struct window_code *code, struct window_code_met 
         at = put_advance(code, at, window->index);
     uint64_t back = code->newest - window->index;
     unsigned unit = find_unit(code, window);
+    bool fits = back <= code->back_max && flow <= code->flow_max && window->frames - 1 < code->frames_max &&
+                (window->retransmitted_frames | window->marked_frames) == 0 &&
+                (code->several_bytes != 0 || is_single(window));
+    if (fits && unit != WINDOW_CODE_UNITS)
+        return put_short(code, met, at, window, flow, unit, (uint32_t)back);
     if (unit == WINDOW_CODE_UNITS)
         learn_unit(code, window);
-    bool is_short = unit != WINDOW_CODE_UNITS && back <= code->back_max && flow <= code->flow_max &&
-                    window->frames != 0 && window->frames <= code->frames_max &&
-                    (window->retransmitted_frames | window->marked_frames) == 0;
-    bool is_single = window->frames == 1 && window->first_offset_ns == window->last_offset_ns;
     met->flows |= flow;
-    if (!is_short || (!is_single && code->several_bytes == 0)) {
-        note_long(code, met, window, back, unit);
-        return put_long(code, at, window, flow);
-    }
-    unsigned back_at = HEAD_BITS + code->flow_bits;
-    unsigned first_at = back_at + code->back_bits;
-    uint64_t word = unit << SHAPE_BITS | (uint64_t)flow << HEAD_BITS | back << back_at |
-                    (uint64_t)window->first_offset_ns << first_at;
-    met->backs |= (uint32_t)back;
-    met->unit_entries[unit]++;
-    if (is_single) {
-        memcpy(at, &word, sizeof word);
-        return at + code->single_bytes;
-    }
-    unsigned span_at = first_at + code->offset_bits;
-    met->frames |= window->frames;
-    word |= SHAPE_SEVERAL | (uint64_t)(window->last_offset_ns - window->first_offset_ns) << span_at |
-            (uint64_t)window->frames << (span_at + code->offset_bits);
-    memcpy(at, &word, sizeof word);
-    return at + code->several_bytes;
+    note_long(code, met, window, back, unit);
+    return put_long(code, at, window, flow);
 }
 
 static const uint8_t *take_long(const struct window_code *code, uint64_t newest, const uint8_t *at,
@@ -239,7 +238,8 @@ static const uint8_t *take_long(const struct window_code *code, uint64_t newest,
     for (unsigned i = 0; i < count; i++)
         at = number_take(at, &numbers[i]);
     int64_t payload_bytes = number_unfold(numbers[5]) + (int64_t)unit.payload_bytes * (int64_t)numbers[2];
-    int64_t overhead_bytes = number_unfold(numbers[6]) + (int64_t)unit.overhead_bytes * (int64_t)numbers[2];
+    int64_t overhead_bytes =
+        number_unfold(numbers[6]) + (int64_t)(unit.wire_bytes - unit.payload_bytes) * (int64_t)numbers[2];
     *flow = (uint32_t)numbers[0];
     *window = (struct window){
         .index = newest - numbers[1],
@@ -267,26 +267,23 @@ static const uint8_t *take_advance(uint64_t *newest, const uint8_t *at)
 static const uint8_t *take_short(const struct window_code *code, uint64_t newest, const uint8_t *at,
                                  struct window *window, uint32_t *flow)
 {
-    unsigned back_at = HEAD_BITS + code->flow_bits;
-    unsigned first_at = back_at + code->back_bits;
-    unsigned span_at = first_at + code->offset_bits;
     uint64_t word;
 
     memcpy(&word, at, sizeof word);
     const struct window_code_unit *unit = &code->units[word >> SHAPE_BITS & mask_of(UNIT_BITS)];
-    bool is_single = (word & mask_of(SHAPE_BITS)) == SHAPE_SINGLE;
+    bool is_several = (word & mask_of(SHAPE_BITS)) == SHAPE_SEVERAL;
     *flow = (uint32_t)(word >> HEAD_BITS) & code->flow_max;
-    *window = (struct window){.index = newest - ((uint32_t)(word >> back_at) & code->back_max),
-                              .first_offset_ns = (uint32_t)(word >> first_at) & mask_of(code->offset_bits),
+    *window = (struct window){.index = newest - ((uint32_t)(word >> code->back_at) & code->back_max),
+                              .first_offset_ns = (uint32_t)(word >> code->first_at) & mask_of(code->offset_bits),
                               .frames = 1};
     window->last_offset_ns = window->first_offset_ns;
-    if (!is_single) {
-        window->last_offset_ns += (uint32_t)(word >> span_at) & mask_of(code->offset_bits);
-        window->frames = (uint32_t)(word >> (span_at + code->offset_bits)) & code->frames_max;
+    if (is_several) {
+        window->last_offset_ns += (uint32_t)(word >> code->span_at) & mask_of(code->offset_bits);
+        window->frames = (uint32_t)(word >> code->frames_at) & code->frames_max;
     }
     window->payload_bytes = unit->payload_bytes * window->frames;
-    window->wire_bytes = window->payload_bytes + unit->overhead_bytes * window->frames;
-    return at + (is_single ? code->single_bytes : code->several_bytes);
+    window->wire_bytes = unit->wire_bytes * window->frames;
+    return at + (is_several ? code->several_bytes : code->single_bytes);
 }
 
 const uint8_t *window_code_take(const struct window_code *code, uint64_t *newest, const uint8_t *at,

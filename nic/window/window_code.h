@@ -21,19 +21,13 @@
 
 struct window_code_unit {
     uint32_t payload_bytes;
-    uint32_t overhead_bytes;
-};
-
-/* A window's counts, as they lie in its second half. */
-struct window_code_counts {
-    uint64_t frames_wire;
-    uint64_t payload_evidence;
+    uint32_t wire_bytes;
 };
 
 /* Kept with a block. */
 struct window_code {
-    uint64_t newest;                                      /* index, while it is written */
-    struct window_code_counts singles[WINDOW_CODE_UNITS]; /* of one frame of each unit */
+    uint64_t newest;                                  /* index, while it is written */
+    struct window_code_unit units[WINDOW_CODE_UNITS]; /* the commonest first; one that no frame has if there is none */
     uint32_t flow_max;
     uint32_t back_max;
     uint32_t frames_max;
@@ -41,10 +35,12 @@ struct window_code {
     uint8_t offset_bits;
     uint8_t flow_bits;
     uint8_t back_bits;
-    uint8_t first_at; /* bits before the first offset */
+    uint8_t back_at; /* bits before `back`, and so on */
+    uint8_t first_at;
+    uint8_t span_at;
+    uint8_t frames_at;
     uint8_t single_bytes;
     uint8_t several_bytes; /* 0: they do not fit into a word, and are written as long ones */
-    struct window_code_unit units[WINDOW_CODE_UNITS];
 };
 
 /* What was met while a block was written. */
@@ -71,17 +67,16 @@ uint8_t *window_code_put_other(struct window_code *code, struct window_code_met 
 static inline uint8_t *window_code_put(struct window_code *code, struct window_code_met *met, uint8_t *at,
                                        const struct window *window, uint32_t flow)
 {
+    const struct window_code_unit *unit = &code->units[0];
+    uint32_t first_ns = window->first_offset_ns;
     uint64_t back = code->newest - window->index;
-    struct window_code_counts counts;
 
-    memcpy(&counts, &window->frames, sizeof counts);
-    uint64_t different = (counts.frames_wire ^ code->singles[0].frames_wire) |
-                         (counts.payload_evidence ^ code->singles[0].payload_evidence) |
-                         (window->first_offset_ns ^ window->last_offset_ns);
-    if (different != 0 || back > code->back_max || flow > code->flow_max)
+    if (window->frames != 1 || first_ns != window->last_offset_ns || window->payload_bytes != unit->payload_bytes ||
+        window->wire_bytes != unit->wire_bytes || window->retransmitted_frames != 0 || window->marked_frames != 0 ||
+        back > code->back_max || flow > code->flow_max)
         return window_code_put_other(code, met, at, window, flow);
-    uint64_t word = (uint64_t)flow << WINDOW_CODE_HEAD_BITS | back << (WINDOW_CODE_HEAD_BITS + code->flow_bits) |
-                    (uint64_t)window->first_offset_ns << code->first_at;
+    uint64_t word =
+        (uint64_t)flow << WINDOW_CODE_HEAD_BITS | back << code->back_at | (uint64_t)first_ns << code->first_at;
     met->flows |= flow;
     met->backs |= (uint32_t)back;
     memcpy(at, &word, sizeof word);

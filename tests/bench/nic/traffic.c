@@ -138,7 +138,8 @@ bool traffic_is_counted(const struct traffic *traffic, struct meter *meter)
         const struct flow_count *total = &flow->total;
         bool is_own = ((const uint8_t *)flow->key.source)[12] == 10;
         right += is_own && total->data_frames == each && total->payload_bytes == each_bytes &&
-                 total->repeated_frames == 0 && total->late_frames == 0 && total->messages == each / message_frames;
+                 flow->odd.repeated_frames == 0 && flow->odd.late_frames == 0 &&
+                 total->messages == each / message_frames;
     }
     if (right == traffic->flows)
         return true;

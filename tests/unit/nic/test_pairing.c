@@ -257,12 +257,12 @@ static void test_a_nak_without_a_pair(void **state)
     pass_request(fixture, 101, 3, 0x2000);
     pass_answer(fixture, 200, 2, 0x60);
     pass_request(fixture, 100, 2, 0x1000);
-    assert_int_equal(flow_of(fixture, 1, 2, 100)->total.retransmitted_frames, 1);
+    assert_int_equal(flow_of(fixture, 1, 2, 100)->odd.retransmitted_frames, 1);
     pass_request(fixture, 100, 5, 0x1000);
     pass_request(fixture, 101, 5, 0x1000);
     pass_answer(fixture, 200, 4, 0x60);
     pass_request(fixture, 100, 4, 0x1000);
-    assert_int_equal(flow_of(fixture, 1, 2, 100)->total.retransmitted_frames, 1);
+    assert_int_equal(flow_of(fixture, 1, 2, 100)->odd.retransmitted_frames, 1);
     assert_int_equal(flow_of(fixture, 1, 2, 100)->recovery[FLOW_REQUESTS].late_unknown_frames, 1);
     assert_int_equal(fixture->tallies.values[TALLY_NAKS_UNPLACED], 1);
 }

@@ -45,12 +45,13 @@ static int teardown(void **state)
     return 0;
 }
 
-static void note(struct fixture *fixture, struct window *window, uint32_t flow, uint64_t at_ns, uint32_t payload_bytes)
+static void note(struct fixture *fixture, struct window_track *window, uint32_t flow, uint64_t at_ns,
+                 uint32_t payload_bytes)
 {
     const struct window_frame frame = {
         .at_ns = at_ns, .wire_bytes = payload_bytes + 58, .payload_bytes = payload_bytes};
 
-    window_note(fixture->ring, window, NULL, flow, &frame);
+    window_note(fixture->ring, window, flow, &frame);
 }
 
 /* All records of an interval, at most `capacity`. */
@@ -71,14 +72,14 @@ static size_t read_back(struct fixture *fixture, uint64_t from_ns, uint64_t to_n
 static void test_counts_of_a_window(void **state)
 {
     struct fixture *fixture = *state;
-    struct window window = {0};
+    struct window_track window = {0};
     struct record_window records[8];
 
     note(fixture, &window, 7, 80000, 4096);
     note(fixture, &window, 7, 83000, 4096);
     note(fixture, &window, 7, 87999, 100);
     note(fixture, &window, 7, 88000, 1);
-    window_close(fixture->ring, &window, NULL, 7);
+    window_close(fixture->ring, &window, 7);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 8), 2);
     assert_int_equal(records[0].header.source, 7);
     assert_int_equal(records[0].index, 10);
@@ -95,7 +96,7 @@ static void test_counts_of_a_window(void **state)
 static void test_an_interval_and_a_flow(void **state)
 {
     struct fixture *fixture = *state;
-    struct window windows[3] = {{0}};
+    struct window_track windows[3] = {0};
     struct record_window records[64];
 
     for (uint64_t index = 0; index < 20; index++) {
@@ -103,7 +104,7 @@ static void test_an_interval_and_a_flow(void **state)
             note(fixture, &windows[flow - 1], flow, index * WINDOW_NS + flow, 64);
     }
     for (uint32_t flow = 1; flow <= 3; flow++)
-        window_close(fixture->ring, &windows[flow - 1], NULL, flow);
+        window_close(fixture->ring, &windows[flow - 1], flow);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 64), 60);
     assert_int_equal(read_back(fixture, 5 * WINDOW_NS, 9 * WINDOW_NS, 2, records, 64), 4);
     for (unsigned i = 0; i < 4; i++) {
@@ -128,11 +129,11 @@ static void test_large_values(void **state)
                                  .marked_frames = 65534,
                                  .open = true};
     const struct window old = {.index = 2, .frames = 1, .wire_bytes = 58, .open = true};
-    struct window first = large, second = old;
+    struct window_track first = {.present = large}, second = {.present = old};
     struct record_window records[4];
 
-    window_close(fixture->ring, &first, NULL, WINDOW_FLOW_MAX);
-    window_close(fixture->ring, &second, NULL, 1);
+    window_close(fixture->ring, &first, WINDOW_FLOW_MAX);
+    window_close(fixture->ring, &second, 1);
     assert_int_equal(read_back(fixture, 0, UINT64_MAX, 0, records, 4), 2);
     assert_int_equal(records[0].header.source, WINDOW_FLOW_MAX);
     assert_true(records[0].index == large.index);
@@ -151,11 +152,11 @@ static void test_the_oldest_is_given_up(void **state)
     struct fixture *fixture = *state;
     static struct record_window records[200000];
     const uint64_t stored = 300000, first = 1000;
-    struct window window = {0};
+    struct window_track window = {0};
 
     for (uint64_t i = 0; i < stored; i++)
         note(fixture, &window, 1, (first + i) * WINDOW_NS, 4096);
-    window_close(fixture->ring, &window, NULL, 1);
+    window_close(fixture->ring, &window, 1);
     uint64_t overwritten = fixture->tallies.values[TALLY_WINDOWS_OVERWRITTEN];
     size_t count = read_back(fixture, 0, UINT64_MAX, 0, records, 200000);
     assert_true(overwritten > 0);
@@ -172,7 +173,7 @@ static void test_a_walk_is_overtaken(void **state)
 {
     struct fixture *fixture = *state;
     struct record_window records[16];
-    struct window window = {0};
+    struct window_track window = {0};
     struct window_walk walk;
     uint64_t index = 0, last = 0;
     bool done = false;
@@ -244,8 +245,8 @@ static void test_every_window_comes_back_whole(void **state)
         index += draw(&random) % 64 == 0 ? draw(&random) % 1000 : draw(&random) % 40 == 0;
         stored[i] = draw_window(&random, index);
         flows[i] = 1 + (uint32_t)(draw(&random) % (i % 3 == 0 ? 3000 : 100));
-        struct window closed = stored[i];
-        window_close(fixture->ring, &closed, NULL, flows[i]);
+        struct window_track closed = {.present = stored[i]};
+        window_close(fixture->ring, &closed, flows[i]);
     }
     size_t count = read_back(fixture, 0, UINT64_MAX, 0, records, STORED);
     at = STORED - count;
@@ -265,7 +266,7 @@ static void test_every_window_comes_back_whole(void **state)
 
 struct pinned {
     struct window_ring *ring;
-    struct window window;
+    struct window_track window;
     uint64_t index;
 };
 
@@ -275,9 +276,9 @@ static void fill(struct fixture *fixture, struct pinned *pinned, uint64_t window
     for (uint64_t end = pinned->index + windows; pinned->index < end; pinned->index++) {
         const struct window_frame frame = {
             .at_ns = pinned->index * WINDOW_NS, .wire_bytes = 4154, .payload_bytes = 4096};
-        window_note(pinned->ring, &pinned->window, NULL, 1, &frame);
+        window_note(pinned->ring, &pinned->window, 1, &frame);
     }
-    window_close(pinned->ring, &pinned->window, NULL, 1);
+    window_close(pinned->ring, &pinned->window, 1);
 }
 
 static size_t count_between(const struct window_ring *ring, uint64_t from, uint64_t to, bool *has_pinned)
@@ -371,26 +372,25 @@ static void test_coarser_rings(void **state)
 {
     struct fixture *fixture = *state;
     struct window_ring *rings[3];
-    struct window_coarse coarse = {0};
-    struct window window = {0};
+    struct window_track window = {0};
     uint64_t from_ns = 11000000, to_ns = 12000000;
 
     for (unsigned i = 0; i < 3; i++) {
         uint32_t window_ns = i == 0 ? WINDOW_NS : i == 1 ? 16 * WINDOW_NS : 256 * WINDOW_NS;
         assert_int_equal(window_ring_create(&rings[i], window_ns, COARSE_MEMORY, 0, tallies_of(fixture)), 0);
         if (i > 0)
-            window_ring_set_coarser(rings[i - 1], rings[i]);
+            window_ring_set_coarser(rings[i - 1], rings[i], i - 1);
     }
     for (uint64_t at_ns = 0; at_ns < 30000000; at_ns += 3000) {
         const struct window_frame frame = {.at_ns = at_ns, .wire_bytes = 1082, .payload_bytes = 1024};
         if (at_ns == 10002000 || at_ns == 20001000)
             window_ring_pass_over(rings[0], at_ns == 10002000, at_ns);
-        window_note(rings[0], &window, &coarse, 1, &frame);
+        window_note(rings[0], &window, 1, &frame);
         if (at_ns == 15000000)
             assert_false(window_ring_holds(rings[1], &from_ns, &to_ns));
     }
-    window_close(rings[0], &window, &coarse, 1);
-    window_close_coarse(rings[0], &coarse, 1, UINT64_MAX);
+    window_close(rings[0], &window, 1);
+    window_close_coarse(rings[0], &window, 1, UINT64_MAX);
     struct sums shortest = sum_of(rings[0]), middle = sum_of(rings[1]), longest = sum_of(rings[2]);
     assert_int_equal(shortest.windows, 3750); /* 30 ms in 8 us */
     assert_int_equal(shortest.frames, 10000);
@@ -409,10 +409,10 @@ static void test_coarser_rings(void **state)
 static void test_what_cannot_be_pinned(void **state)
 {
     struct fixture *fixture = *state;
-    struct window window = {0};
+    struct window_track window = {0};
 
     note(fixture, &window, 1, 100 * WINDOW_NS, 1);
-    window_close(fixture->ring, &window, NULL, 1);
+    window_close(fixture->ring, &window, 1);
     assert_false(window_pin(fixture->ring, 0, UINT64_MAX));
     assert_int_equal(fixture->tallies.values[TALLY_PINS], 0);
 }
