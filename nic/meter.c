@@ -178,7 +178,7 @@ static struct flow *succeed_flow(struct meter *meter, struct flow *flow, const s
 
 static void ask_again(struct flow *flow, uint32_t psn, bool sure)
 {
-    recovery_ask(&flow->recovery[FLOW_REQUESTS], psn, flow->streams[FLOW_REQUESTS].sequence.highest, sure);
+    recovery_ask(&flow->recovery[FLOW_REQUESTS], psn, flow_sequence(flow)->highest, sure);
 }
 
 /*
@@ -191,7 +191,7 @@ static void place_nak(struct meter *meter, const struct frame *nak)
     unsigned lacking_count = 0, having_count = 0;
 
     for (unsigned i = 0; i < CANDIDATES_MAX && (flow = flow_next_reverse(meter->flows, &nak->key, flow)) != NULL; i++) {
-        const struct sequence *sequence = &flow->streams[FLOW_REQUESTS].sequence;
+        const struct sequence *sequence = flow_sequence(flow);
         bool lacks = sequence_misses(sequence, nak->psn);
         if (flow->pairing.flow != 0 || flow->pairing.is_over || (!lacks && !sequence_holds(sequence, nak->psn)))
             continue;

@@ -170,7 +170,6 @@ static inline void expect_frame(const struct flow *flow)
     __builtin_prefetch(&flow->name, 1);
     __builtin_prefetch(&flow->total, 1);
     __builtin_prefetch(&flow->windows.coarse, 1);
-    __builtin_prefetch(&flow->streams[FLOW_REQUESTS].sequence, 1);
 }
 
 /* Past slots of other hashes, and of flows of another name that have the same one (one in 2^32). */
@@ -260,6 +259,15 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
     while (number != 0 && !is_reverse(flow_at(table, number), key))
         number = flow_at(table, number)->next_of_pair;
     return number == 0 ? NULL : flow_at(table, number);
+}
+
+const struct sequence *flow_sequence(struct flow *flow)
+{
+    struct sequence *sequence = &flow->streams[FLOW_REQUESTS].sequence;
+
+    if (flow->train.frames_before != 0)
+        sequence->highest = (glance_psn(flow->next_sign) - 1) & FRAME_PSN_MASK;
+    return sequence;
 }
 
 uint64_t flow_last_ns(const struct flow *flow)

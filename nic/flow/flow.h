@@ -126,6 +126,9 @@ struct flow *flow_at(const struct flow_table *table, uint32_t number);
 /* The flows from the key's destination to its source, one after the other; NULL begins, NULL ends. */
 struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *key, struct flow *flow);
 
+/* The PSNs of its requests: to be read in this way while it may be that a train goes on, which keeps the highest. */
+const struct sequence *flow_sequence(struct flow *flow);
+
 /* When its last frame came. */
 uint64_t flow_last_ns(const struct flow *flow);
 

@@ -46,7 +46,7 @@ static unsigned find_possible(struct flow_table *table, const struct flow *flow,
     while ((other = flow_next_reverse(table, &flow->key, other)) != NULL) {
         if (++*looks > LOOKS_MAX)
             return PAIRING_POSSIBLE_MAX + 1;
-        if (!is_free(other) || !sequence_holds(&other->streams[FLOW_REQUESTS].sequence, psn))
+        if (!is_free(other) || !sequence_holds(flow_sequence(other), psn))
             continue;
         if (count == PAIRING_POSSIBLE_MAX)
             return PAIRING_POSSIBLE_MAX + 1;
@@ -61,8 +61,8 @@ static unsigned strike_out(struct flow_table *table, struct pairing *pairing, ui
     unsigned kept = 0;
 
     for (unsigned i = 0; i < PAIRING_POSSIBLE_MAX && pairing->possible[i] != 0; i++) {
-        const struct flow *other = flow_at(table, pairing->possible[i]);
-        if (is_free(other) && sequence_distance(psn, other->streams[FLOW_REQUESTS].sequence.highest) <= 0)
+        struct flow *other = flow_at(table, pairing->possible[i]);
+        if (is_free(other) && sequence_distance(psn, flow_sequence(other)->highest) <= 0)
             pairing->possible[kept++] = pairing->possible[i];
     }
     memset(&pairing->possible[kept], 0, (PAIRING_POSSIBLE_MAX - kept) * sizeof pairing->possible[0]);
@@ -103,7 +103,7 @@ static void go_on(struct flow_table *table, struct flow *flow, uint32_t psn, str
         return;
     struct flow *only = flow_at(table, pairing->possible[0]);
     bool is_alike = only->look.udp_source_port == flow->look.udp_source_port;
-    pairing->agreements += sequence_holds(&only->streams[FLOW_REQUESTS].sequence, psn);
+    pairing->agreements += sequence_holds(flow_sequence(only), psn);
     if (pairing->agreements >= (is_alike ? AGREEMENTS_ALIKE : AGREEMENTS_MIN))
         pairing_join(flow, only, PAIRED_BY_ACKNOWLEDGEMENTS, tallies);
 }
@@ -113,7 +113,7 @@ static void doubt(struct flow *flow, struct flow *other, uint32_t psn, struct ta
 {
     struct pairing *pairing = &flow->pairing;
 
-    if (sequence_distance(psn, other->streams[FLOW_REQUESTS].sequence.highest) <= 0) {
+    if (sequence_distance(psn, flow_sequence(other)->highest) <= 0) {
         pairing->doubts -= pairing->doubts > 0;
         return;
     }

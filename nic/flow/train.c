@@ -44,16 +44,17 @@ void train_end(struct flow *flow)
     struct flow_train *train = &flow->train;
     uint32_t frames = (uint32_t)(flow->total.data_frames - train->frames_before);
 
-    flow->next_sign = GLANCE_NO_SIGN;
     if (train->frames_before == 0)
         return;
+    uint32_t highest = flow_sequence(flow)->highest;
     if (frames != 0) {
         struct message *message = message_of(flow);
         message->frames += frames;
         message->payload_bytes += (uint32_t)(flow->total.payload_bytes - train->payload_before);
         message->last_ns = flow->data_ns;
-        message->last_psn = flow->streams[FLOW_REQUESTS].sequence.highest;
+        message->last_psn = highest;
         message->opcode_number = train->opcode_number;
     }
     train->frames_before = 0;
+    flow->next_sign = GLANCE_NO_SIGN;
 }

@@ -2,17 +2,17 @@
 /*
  * A train: frames of one message that follow each other as they should, each the middle of the message, in order, soon
  * after the one before, and alike in all that a flow's frames usually have in common. Nearly all frames are of trains,
- * and little is to be done with one: the flow's counts and its sequence are kept at every frame, the message is told of
- * all of them when the train ends. On the measuring thread.
+ * and little is to be done with one: the flow's counts are kept at every frame, its sequence and the message are told
+ * of all of them when the train ends (flow_sequence). On the measuring thread.
  */
 #pragma once
 
 #include "nic/flow/flow.h"
 
-/* The sign of the frame behind; none before a PSN that the sequence has to hear of. */
+/* The sign of the frame behind; before a PSN that the sequence has to hear of, one with this PSN that no frame has. */
 static inline uint64_t train_next(uint64_t sign)
 {
-    return (sign + 1) % SEQUENCE_PSNS == 0 ? GLANCE_NO_SIGN : sign + 1;
+    return (sign + 1) % SEQUENCE_PSNS == 0 ? (sign + 1) | GLANCE_NO_SIGN : sign + 1;
 }
 
 /*
@@ -31,7 +31,6 @@ static inline bool train_take(struct flow *flow, const struct glance *glance, ui
     flow->total.data_frames++;
     flow->total.wire_bytes += glance->wire_bytes;
     flow->total.payload_bytes += glance->behind_bytes;
-    flow->streams[FLOW_REQUESTS].sequence.highest = glance_psn(sign);
     return true;
 }
 

@@ -47,7 +47,7 @@
 #define GLANCE_TRAFFIC_CLASS_SHIFT 40
 #define GLANCE_SOURCE_PORT_SHIFT   48
 #define GLANCE_OPCODE_PAD_MASK     0x3fffu
-#define GLANCE_NO_SIGN             UINT64_MAX /* bits are set that no frame's sign has */
+#define GLANCE_NO_SIGN             ((uint64_t)1 << 38) /* a bit that no frame's sign has */
 
 /* IPv4: the first word is source and destination as they lie in the frame, and the others are not set. */
 struct plain_name {

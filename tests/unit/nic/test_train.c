@@ -218,9 +218,11 @@ static void send_frame(struct fixture *fixture, uint8_t number)
     pass(fixture, &draft, is_rare(fixture) ? draw(fixture, 90) : SIZE_MAX);
 }
 
+/* An acknowledgement, or a NAK, after which some is sent again; the last flows have no others, and so no pair. */
 static void send_answer(struct fixture *fixture, uint8_t number)
 {
-    const uint8_t aeth[4] = {draw(fixture, 4) == 0 ? 0x60 : 0};
+    bool is_nak = draw(fixture, 4) == 0 || number >= FLOWS - 2;
+    const uint8_t aeth[4] = {is_nak ? 0x60 : 0};
     const struct draft_frame frame = {.source = 200,
                                       .destination = (uint8_t)(number + 1),
                                       .opcode = 0x11,
@@ -232,6 +234,8 @@ static void send_answer(struct fixture *fixture, uint8_t number)
 
     draft_roce(&draft, &frame);
     pass(fixture, &draft, SIZE_MAX);
+    if (is_nak && draw(fixture, 2) == 0)
+        fixture->senders[number].psn -= 1 + draw(fixture, 2);
 }
 
 static void compare_totals(struct fixture *fixture)
