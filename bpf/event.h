@@ -36,6 +36,7 @@ enum event_kind {
     EVENT_PROXY_MESSAGE,
     EVENT_PROXY_SOCKET,
     EVENT_DELAY,
+    EVENT_WORK,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -301,6 +302,28 @@ struct event_proxy_socket {
     __u8 address[EVENT_SOCKET_ADDRESS_BYTES]; /* connect: struct sockaddr_in or sockaddr_in6 */
 };
 
+enum event_work_what {
+    EVENT_WORK_POSTED = 1,
+    EVENT_WORK_COMPLETED = 2,
+};
+enum event_work_flag {
+    EVENT_WORK_CUT = 1, /* more was posted than was read: `bytes` and `requests` are too low */
+};
+/* A list of send requests was given to the provider; or one completion was taken from it. */
+struct event_work {
+    struct event_header header;
+    __u64 pointer; /* posted: ibv_qp; completed: ibv_cq */
+    __u64 work;    /* wr_id, of the list's last request */
+    __u32 bytes;   /* posted: of all requests; completed: what the completion says, which for writes is nothing */
+    __u32 qpn;     /* completed */
+    __u16 requests;
+    __u8 what;
+    __u8 opcode; /* posted: enum ibv_wr_opcode of the last request; completed: enum ibv_wc_opcode, its low bits */
+    __u8 status; /* enum ibv_wc_status */
+    __u8 flags;
+    __u16 reserved;
+};
+
 _Static_assert(sizeof(struct event_header) == 24, "event_header");
 _Static_assert(sizeof(struct event_process) == 64, "event_process");
 _Static_assert(sizeof(struct event_exit) == 24, "event_exit");
@@ -320,3 +343,4 @@ _Static_assert(sizeof(struct event_proxy_socket) == 72, "event_proxy_socket");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");
 _Static_assert(sizeof(struct event_queue_pair_destroy) == 40, "event_queue_pair_destroy");
 _Static_assert(sizeof(struct event_communicator) == 56, "event_communicator");
+_Static_assert(sizeof(struct event_work) == 56, "event_work");

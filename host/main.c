@@ -13,12 +13,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "host/control.h"
 #include "host/counter.h"
 #include "host/discovery.h"
+#include "host/follow.h"
 #include "host/probe.h"
 #include "host/publisher.h"
 #include "host/tracker/tracker.h"
 #include "host/watch.h"
+#include "host/work.h"
 #include "wire/log.h"
 #include "wire/option.h"
 #include "wire/seal.h"
@@ -30,6 +33,7 @@
 struct settings {
     const char *link;
     const char *clock;
+    const char *control;
     const char *key_file;
     const char *record;
     struct option_list roots;
@@ -52,6 +56,11 @@ static const struct option_spec option_specs[] = {
      .offset = SETTING(clock),
      .argument = "URL",
      .help = "compare clocks with the correlator at URL"},
+    {.name = "control",
+     .kind = OPTION_TEXT,
+     .offset = SETTING(control),
+     .argument = "URL",
+     .help = "hear at URL what to follow more closely for a while (qpscope follow)"},
     {.name = "key-file",
      .kind = OPTION_TEXT,
      .offset = SETTING(key_file),
@@ -121,6 +130,9 @@ struct host {
     struct discovery *discovery;
     struct tracker *tracker;
     struct publisher *publisher;
+    struct control *control; /* NULL = nobody is heard */
+    struct follow *follow;
+    struct work *work;
     uint64_t described_epoch;
     int poll;
     int timer;
@@ -220,6 +232,84 @@ static void look_at_mapping(void *context, pid_t pid, const struct mapping *mapp
     discovery_look_at_mapping(host->discovery, pid, mapping, at_ns);
 }
 
+/* ---- what is followed when somebody asks ---- */
+
+static int set_work(void *context, pid_t pid, int descriptor, const struct provider_place *place)
+{
+    const struct host *host = context;
+    return probe_follow_work(host->probe, pid, descriptor, place);
+}
+
+static int begin_work(struct host *host, const struct record_follow *request)
+{
+    probe_allow_work(host->probe, (int64_t)request->hits_max);
+    tracker_each_queue_pair(host->tracker, work_learn, host->work);
+    const int error = work_set(host->work, (pid_t)request->pid);
+    if (error != 0)
+        probe_end_work(host->probe);
+    return error;
+}
+
+static int begin_following(void *context, enum follow_what what, const struct record_follow *request)
+{
+    if (what == FOLLOW_WORK)
+        return begin_work(context, request);
+    return log_error_return(-EOPNOTSUPP, "asked to follow something that this version does not know (%#x)", what);
+}
+
+static void end_following(void *context, enum follow_what what)
+{
+    const struct host *host = context;
+    if (what == FOLLOW_WORK)
+        probe_end_work(host->probe);
+}
+
+static int64_t hits_left(void *context, enum follow_what what)
+{
+    const struct host *host = context;
+    return what == FOLLOW_WORK ? probe_work_left(host->probe) : 0;
+}
+
+static uint64_t read_clock(void *context)
+{
+    const struct host *host = context;
+    return publisher_now_ns(host->publisher);
+}
+
+/* What the probes still hold belongs to it. */
+static void publish_followed(void *context, const struct record_followed *record)
+{
+    struct host *host = context;
+    struct record_followed copy = *record;
+    probe_read(host->probe);
+    publisher_add(host->publisher, RECORD_FOLLOWED, &copy);
+}
+
+static void take_request(void *context, const struct record_follow *request)
+{
+    struct host *host = context;
+    follow_request(host->follow, request);
+}
+
+static void read_requests(struct host *host)
+{
+    counter_add(host->counters, COUNT_REQUESTS_STRANGE, control_read(host->control, take_request, host));
+}
+
+static int open_following(struct host *host, const struct settings *settings)
+{
+    const struct work_options work_options = {set_work, host};
+    const struct follow_options follow_options = {
+        begin_following, end_following, hits_left, read_clock, publish_followed, host,
+    };
+    int error = work_create(&host->work, &work_options);
+    if (error == 0)
+        error = follow_create(&host->follow, &follow_options);
+    if (error == 0 && settings->control != NULL)
+        error = control_open(&host->control, settings->control, settings->key_file);
+    return error;
+}
+
 /* ---- running ---- */
 
 static void read_mappings(struct host *host)
@@ -255,6 +345,7 @@ static int tick(struct host *host)
     tracker_settle(host->tracker);
     tracker_tick(host->tracker, before_ns);
     probe_set_duty(host->probe, DUTY_DELAY, tracker_processes(host->tracker) != 0);
+    follow_tick(host->follow);
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
@@ -278,6 +369,8 @@ static int run(struct host *host)
                 read_mappings(host);
             else if (events[i].data.fd == host->timer)
                 error = tick(host);
+            else if (host->control != NULL && events[i].data.fd == control_descriptor(host->control))
+                read_requests(host);
             else
                 error = probe_read(host->probe);
             if (error != 0)
@@ -308,9 +401,9 @@ static int open_poll(struct host *host)
     host->signals = signalfd(-1, &signals, SFD_CLOEXEC);
     if (host->poll < 0 || host->timer < 0 || host->signals < 0 || timerfd_settime(host->timer, 0, &interval, NULL) != 0)
         return log_error_return(-errno, "cannot set up waiting: %s", strerror(errno));
-    const int descriptors[] = {host->signals, watch_descriptor(host->watch), probe_descriptor(host->probe),
-                               host->timer};
-    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+    const int descriptors[] = {host->signals, watch_descriptor(host->watch), probe_descriptor(host->probe), host->timer,
+                               host->control == NULL ? -1 : control_descriptor(host->control)};
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0] && descriptors[i] >= 0; i++) {
         const int error = poll_add(host, descriptors[i]);
         if (error != 0)
             return log_error_return(error, "cannot set up waiting: %s", strerror(-error));
@@ -367,6 +460,8 @@ static int open_parts(struct host *host, const struct settings *settings)
     if (error == 0)
         error = discovery_create(&host->discovery, &discovery_options);
     if (error == 0)
+        error = open_following(host, settings);
+    if (error == 0)
         error = open_poll(host);
     log_debug("the probes' clock is %lld ns from this process's, within %llu ns", (long long)clock_offset_ns,
               (unsigned long long)bound_ns);
@@ -396,6 +491,9 @@ static void close_parts(struct host *host)
 {
     if (host->tracker != NULL)
         log_debug("%zu things are still followed", tracker_size(host->tracker));
+    control_close(&host->control);
+    follow_destroy(&host->follow);
+    work_destroy(&host->work);
     discovery_destroy(&host->discovery);
     watch_close(&host->watch);
     tracker_destroy(&host->tracker);

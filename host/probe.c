@@ -45,6 +45,7 @@ struct probe {
     struct ring_buffer *ring;
     int *programs; /* descriptor of each row of probe_specs */
     struct attachment_set attachments[DUTIES];
+    struct attachment_set work;
     bool on[DUTIES];
     struct bpf_link *delays[DELAY_PROGRAMS_MAX];
     struct probed *probed;
@@ -86,6 +87,7 @@ static void expect_multiple(struct probe *probe)
     const bool multiple = attachment_multiple_is_possible();
     for (enum probe_duty duty = 0; duty < DUTIES; duty++)
         probe->attachments[duty].multiple = multiple;
+    probe->work.multiple = multiple;
     bpf_object__for_each_program(program, probe->kernel->obj)
     {
         if (multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
@@ -291,6 +293,7 @@ void probe_close(struct probe **probe)
         attachment_set_clear(&(*probe)->attachments[duty]);
     if ((*probe)->kernel != NULL)
         set_delays(*probe, false);
+    attachment_set_clear(&(*probe)->work);
     forget_probed(*probe);
     free((*probe)->programs);
     ring_buffer__free((*probe)->ring);
@@ -433,6 +436,49 @@ void probe_set_layout(struct probe *probe, uint64_t library, const struct layout
     const int descriptor = bpf_map__fd(probe->kernel->maps.communicator_layouts);
     if (bpf_map_update_elem(descriptor, &number, value, BPF_ANY) != 0)
         log_warning("the layout of communicators of library %u is not used: %s", number, strerror(errno));
+}
+
+/* ---- what is posted and completed ---- */
+
+static int set_work(struct probe *probe, const struct bpf_program *program, struct attachment *attachment)
+{
+    int error = 0;
+    attachment->program = bpf_program__fd(program);
+    return attachment_set_add(&probe->work, attachment, &error) == 1 ? 0 : error;
+}
+
+int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const struct provider_place *place)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    struct attachment attachment = {.path = path, .offsets = &place->file_offset, .offsets_count = 1, .pid = pid};
+    int error;
+    if (place->call == PROVIDER_POST_SEND) {
+        error = set_work(probe, probe->kernel->progs.work_post, &attachment);
+    } else {
+        error = set_work(probe, probe->kernel->progs.work_poll, &attachment);
+        attachment.at_return = true;
+        if (error == 0)
+            error = set_work(probe, probe->kernel->progs.work_poll_return, &attachment);
+    }
+    if (error != 0)
+        log_error("cannot follow what process %d posts: %s", (int)pid, strerror(-error));
+    return error;
+}
+
+void probe_end_work(struct probe *probe)
+{
+    attachment_set_clear(&probe->work);
+}
+
+void probe_allow_work(struct probe *probe, int64_t hits)
+{
+    __atomic_store_n(&probe->kernel->bss->work_left, hits, __ATOMIC_RELAXED);
+}
+
+int64_t probe_work_left(const struct probe *probe)
+{
+    return __atomic_load_n(&probe->kernel->bss->work_left, __ATOMIC_RELAXED);
 }
 
 /* The mapping is held while it is looked up; the kernel may be unable to look just then (-EBUSY). */

@@ -12,6 +12,7 @@
 #include "host/layout/layout.h"
 #include "host/library.h"
 #include "host/process.h"
+#include "host/provider.h"
 
 struct probe;
 
@@ -46,6 +47,17 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
 /* Where a library keeps what the probes read of communicators; before its probes are set. Without it nothing is read.
  */
 void probe_set_layout(struct probe *probe, uint64_t library, const struct layout *layout);
+
+/*
+ * Follows what one process posts or takes at one place of a file that it has mapped, as long as hits are left; -errno,
+ * logged.
+ */
+int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const struct provider_place *place);
+void probe_end_work(struct probe *probe);
+
+/* Lets so many hits of those be from now on; how many still may be, below 1: none. */
+void probe_allow_work(struct probe *probe, int64_t hits);
+int64_t probe_work_left(const struct probe *probe);
 
 /*
  * The file that really holds the code of an open file, which is where a probe sits: below an overlay file system it is

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define LINE_BYTES (PROCESS_PATH_BYTES + 256)
@@ -63,9 +64,9 @@ static bool parse_mapping(const char *line, struct mapping *mapping)
 {
     char rights[5];
     int path_at = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &mapping->start,
-               &mapping->end, rights, &mapping->file.device_major, &mapping->file.device_minor, &mapping->file.inode,
-               &path_at) != 6 ||
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &mapping->start,
+               &mapping->end, rights, &mapping->file_offset, &mapping->file.device_major, &mapping->file.device_minor,
+               &mapping->file.inode, &path_at) != 7 ||
         path_at == 0 || strlen(rights) < 4 || rights[2] != 'x' || mapping->file.inode == 0 || line[path_at] != '/')
         return false;
     snprintf(mapping->path, sizeof mapping->path, "%s", line + path_at);
@@ -150,4 +151,14 @@ int process_read_gid(pid_t pid, const char *device, unsigned port, unsigned inde
         return -ENOENT;
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
     return read_gid(root, device, port, index, gid) == 0 ? 0 : read_gid("", device, port, index, gid);
+}
+
+int process_read_memory(pid_t pid, uint64_t address, void *into, size_t size_bytes)
+{
+    const struct iovec to = {.iov_base = into, .iov_len = size_bytes};
+    const struct iovec from = {.iov_base = (void *)(uintptr_t)address, .iov_len = size_bytes};
+    const ssize_t read = process_vm_readv(pid, &to, 1, &from, 1, 0);
+    if (read < 0)
+        return -errno;
+    return (size_t)read == size_bytes ? 0 : -EFAULT;
 }

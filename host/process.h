@@ -23,6 +23,7 @@ struct mapping {
     struct file_key file;
     uint64_t start; /* addresses in the process */
     uint64_t end;
+    uint64_t file_offset;          /* of `start` */
     char path[PROCESS_PATH_BYTES]; /* as the process sees it; " (deleted)" is cut off */
 };
 
@@ -43,3 +44,6 @@ int process_open(pid_t pid, const struct mapping *mapping);
 
 /* The 16 bytes of a GID as /sys of the process's root (else our own) shows it; -ENOENT when it shows none. */
 int process_read_gid(pid_t pid, const char *device, unsigned port, unsigned index, uint8_t gid[16]);
+
+/* Reads a process's memory, all of it or nothing: 0 or -errno. */
+int process_read_memory(pid_t pid, uint64_t address, void *into, size_t size_bytes);

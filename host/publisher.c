@@ -37,6 +37,8 @@ struct field {
 #define RECORD_call         RECORD_CALL
 #define RECORD_host_delay   RECORD_HOST_DELAY
 #define RECORD_marker       RECORD_MARKER
+#define RECORD_work         RECORD_WORK
+#define RECORD_followed     RECORD_FOLLOWED
 #define RECORD_loss         RECORD_LOSS
 #define RECORD_counter      RECORD_COUNTER
 

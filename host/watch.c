@@ -126,7 +126,7 @@ static void visit_mapping(struct cursor *record, watch_visit *visit, void *conte
     cursor_skip(record, 4); /* tid */
     mapping.start = cursor_le64(record);
     mapping.end = mapping.start + cursor_le64(record);
-    cursor_skip(record, 8); /* pgoff */
+    mapping.file_offset = cursor_le64(record);
     mapping.file.device_major = cursor_le32(record);
     mapping.file.device_minor = cursor_le32(record);
     mapping.file.inode = cursor_le64(record);

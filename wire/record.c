@@ -36,6 +36,9 @@ static_assert(sizeof(struct record_queue_pair) == 176, "queue pair");
 static_assert(sizeof(struct record_call) == 64, "call");
 static_assert(sizeof(struct record_marker) == 64, "marker");
 static_assert(sizeof(struct record_host_delay) == 88, "host delay");
+static_assert(sizeof(struct record_work) == 40, "work");
+static_assert(sizeof(struct record_follow) == 32, "follow");
+static_assert(sizeof(struct record_followed) == 40, "followed");
 static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");
 
 const char *record_kind_name(uint16_t kind)

@@ -640,6 +640,53 @@ enum operation_kind {
 #undef OPERATION
 };
 
+enum follow_what {                  /* a set of bits */
+                   FOLLOW_WORK = 1, /* posts and completions: work records */
+};
+struct record_follow { /* header.source: the request's number, chosen by the asker */
+    struct record_header header;
+    uint64_t duration_ns; /* from when it is begun; 0 or too long = as long as the emitter allows */
+    uint64_t hits_max;    /* of the probes, of each kind; 0 or too many = as many as the emitter allows */
+    uint32_t what;
+    uint32_t pid; /* of the one process, in the initial pid namespace; 0 = all */
+};
+
+enum followed_end {
+    FOLLOWED_IN_TIME = 1,  /* for as long as was asked */
+    FOLLOWED_SPENT = 2,    /* as many hits as were asked came before that: what came last is not known */
+    FOLLOWED_REPLACED = 3, /* by another request */
+    FOLLOWED_REFUSED = 4,  /* nothing was followed; the emitter's log says why */
+};
+struct record_followed { /* header.source: the request's number */
+    struct record_header header;
+    uint64_t from_ns; /* everything was seen from here on, losses apart */
+    uint64_t to_ns;
+    uint64_t hits;
+    uint32_t what; /* one bit */
+    uint32_t end;
+};
+
+enum work_what {
+    WORK_POSTED = 1,    /* a list of send requests was given to the provider */
+    WORK_COMPLETED = 2, /* a completion was taken from it */
+};
+enum work_flag {
+    WORK_CUT = 1, /* the list was longer than what is read of it: `bytes` and `requests` are too low */
+};
+struct record_work { /* header.source: the queue pair */
+    struct record_header header;
+    uint64_t at_ns;
+    uint64_t request; /* wr_id, of the list's last request: the completion of it has the same */
+    uint32_t bytes;   /* posted: of all requests; completed: what the completion says, which for writes is 0 */
+    uint16_t requests;
+    uint8_t what;
+    uint8_t opcode; /* posted: enum ibv_wr_opcode of the last request; completed: enum ibv_wc_opcode, its low 8 bits */
+    uint8_t status; /* enum ibv_wc_status; 0 = success */
+    uint8_t flags;
+    uint16_t reserved;
+    uint32_t tid;
+};
+
 enum rank_operation_flag {
     RANK_OPERATION_INCOMPLETE = 1,
     RANK_OPERATION_NO_WIRE = 2,

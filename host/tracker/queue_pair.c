@@ -34,14 +34,23 @@ struct queue_pair_key {
     uint64_t pointer;
 };
 
+struct queue_pair_number {
+    uint32_t process;
+    uint32_t qpn;
+};
+
 struct queue_pair {
     struct record_queue_pair record; /* first: a record is its queue pair */
     struct queue_pair_key key;
+    struct queue_pair_number number;
+    bool has_twin; /* another device of the process has, or had, the same QPN */
     UT_hash_handle hh;
+    UT_hash_handle by_number;
 };
 
 struct queue_pair_table {
     struct queue_pair *queue_pairs;
+    struct queue_pair *numbers;
     size_t queue_pairs_max;
     uint32_t last_number;
     struct generation_table *generations;
@@ -96,6 +105,24 @@ static void describe(struct queue_pair_table *table, struct record_queue_pair *r
     record->generation = generation_next(table->generations, record->device, sizeof record->device, record->qpn);
 }
 
+static struct queue_pair *find_number(const struct queue_pair_table *table, uint32_t process, uint32_t qpn)
+{
+    const struct queue_pair_number number = {process, qpn};
+    struct queue_pair *queue_pair;
+    HASH_FIND(by_number, table->numbers, &number, sizeof number, queue_pair);
+    return queue_pair;
+}
+
+static void add_number(struct queue_pair_table *table, struct queue_pair *fresh)
+{
+    struct queue_pair *twin = find_number(table, fresh->record.process, fresh->record.qpn);
+    fresh->number = (struct queue_pair_number){fresh->record.process, fresh->record.qpn};
+    fresh->has_twin = twin != NULL;
+    if (twin != NULL)
+        twin->has_twin = true;
+    HASH_ADD(by_number, table->numbers, number, sizeof fresh->number, fresh);
+}
+
 int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struct event_queue_pair_create *event,
                    struct record_queue_pair **queue_pair, struct record_queue_pair *older)
 {
@@ -114,6 +141,7 @@ int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struc
     fresh->record.process = process;
     describe(table, &fresh->record, event);
     HASH_ADD(hh, table->queue_pairs, key, sizeof fresh->key, fresh);
+    add_number(table, fresh);
     *queue_pair = &fresh->record;
     return 0;
 }
@@ -126,10 +154,22 @@ struct record_queue_pair *queue_pair_find(const struct queue_pair_table *table, 
     return queue_pair == NULL ? NULL : &queue_pair->record;
 }
 
+struct record_queue_pair *queue_pair_find_number(const struct queue_pair_table *table, uint32_t process, uint32_t qpn)
+{
+    struct queue_pair *queue_pair = find_number(table, process, qpn);
+    return queue_pair == NULL || queue_pair->has_twin ? NULL : &queue_pair->record;
+}
+
+uint64_t queue_pair_pointer(const struct record_queue_pair *queue_pair)
+{
+    return ((const struct queue_pair *)queue_pair)->key.pointer;
+}
+
 void queue_pair_remove(struct queue_pair_table *table, struct record_queue_pair *queue_pair)
 {
     struct queue_pair *entry = (struct queue_pair *)queue_pair;
-    HASH_DEL(table->queue_pairs, entry);
+    HASH_DELETE(hh, table->queue_pairs, entry);
+    HASH_DELETE(by_number, table->numbers, entry);
     free(entry);
 }
 

@@ -25,6 +25,13 @@ int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struc
                    struct record_queue_pair **queue_pair, struct record_queue_pair *older);
 
 struct record_queue_pair *queue_pair_find(const struct queue_pair_table *table, uint32_t process, uint64_t pointer);
+
+/* By its QPN; NULL also when two devices of the process have given the same one out. */
+struct record_queue_pair *queue_pair_find_number(const struct queue_pair_table *table, uint32_t process, uint32_t qpn);
+
+/* Its ibv_qp. */
+uint64_t queue_pair_pointer(const struct record_queue_pair *queue_pair);
+
 void queue_pair_remove(struct queue_pair_table *table, struct record_queue_pair *queue_pair);
 
 /* The visitor may remove the queue pair that it is given. */

@@ -116,6 +116,26 @@ void tracker_queue_pairs_disown(struct tracker *tracker, uint32_t process)
     queue_pair_each(tracker->queue_pairs, disown, &mine);
 }
 
+struct tour {
+    const struct tracker *tracker;
+    tracker_queue_pair_visit *visit;
+    void *context;
+};
+
+static void visit_queue_pair(void *context, struct record_queue_pair *queue_pair)
+{
+    const struct tour *tour = context;
+    const struct job_process *process = job_by_number(tour->tracker->jobs, queue_pair->process);
+    if (process != NULL)
+        tour->visit(tour->context, (pid_t)process->record.pid, queue_pair_pointer(queue_pair));
+}
+
+void tracker_each_queue_pair(const struct tracker *tracker, tracker_queue_pair_visit *visit, void *context)
+{
+    struct tour tour = {tracker, visit, context};
+    queue_pair_each(tracker->queue_pairs, visit_queue_pair, &tour);
+}
+
 /* ---- the subject ---- */
 
 static int create(struct tracker *tracker)

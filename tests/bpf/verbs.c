@@ -2,7 +2,7 @@
 /*
  * A stand-in for libibverbs that needs no device: queue pairs with the public layout, exported under two versions as
  * the real one does (the old entry runs the new one inside), and the private entries that all ways pass through.
- * Device and first QPN come from the environment.
+ * Device and first QPN come from the environment. What is posted with IBV_SEND_SIGNALED completes at the next poll.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct ibv_device device;
 static struct ibv_context context = {.device = &device};
@@ -21,8 +22,45 @@ struct old_queue_pair {
     struct ibv_qp *real;
 };
 
+#define COMPLETIONS_MAX 64
+static struct ibv_wc completions[COMPLETIONS_MAX];
+static int completions_count;
+
+/* As a provider's: no symbol leads to it. */
+static int post_send(struct ibv_qp *queue_pair, struct ibv_send_wr *request, struct ibv_send_wr **refused)
+{
+    (void)refused;
+    pthread_mutex_lock(&mutex);
+    for (; request != NULL; request = request->next) {
+        if ((request->send_flags & IBV_SEND_SIGNALED) == 0 || completions_count == COMPLETIONS_MAX)
+            continue;
+        completions[completions_count++] = (struct ibv_wc){
+            .wr_id = request->wr_id,
+            .status = request->wr.rdma.rkey == 0 ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR,
+            .opcode = IBV_WC_RDMA_WRITE,
+            .qp_num = queue_pair->qp_num,
+        };
+    }
+    pthread_mutex_unlock(&mutex);
+    return 0;
+}
+
+static int poll_cq(struct ibv_cq *queue, int most, struct ibv_wc *into)
+{
+    (void)queue;
+    pthread_mutex_lock(&mutex);
+    const int count = completions_count < most ? completions_count : most;
+    memcpy(into, completions, (size_t)count * sizeof *into);
+    memmove(completions, completions + count, (size_t)(completions_count - count) * sizeof *into);
+    completions_count -= count;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
 __attribute__((constructor)) static void start(void)
 {
+    context.ops.post_send = post_send;
+    context.ops.poll_cq = poll_cq;
     const char *name = getenv("STANDIN_DEVICE");
     const char *qpn = getenv("STANDIN_FIRST_QPN");
     snprintf(device.name, sizeof device.name, "%s", name == NULL ? "standin0" : name);

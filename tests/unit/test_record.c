@@ -50,6 +50,9 @@ static const struct kind kinds[] = {
     {"process_fact", 36, 184},
     {"marker", 37, 64},
     {"host_delay", 38, 88},
+    {"work", 39, 40},
+    {"follow", 41, 32},
+    {"followed", 42, 40},
     {"rank_operation", 48, 216},
 };
 
@@ -387,6 +390,24 @@ static const struct field fields[] = {
     FIELD(host_delay, communicator, 80, 4),
     FIELD(host_delay, role, 84, 2),
     FIELD(host_delay, flags, 86, 2),
+    FIELD(work, at_ns, 8, 8),
+    FIELD(work, request, 16, 8),
+    FIELD(work, bytes, 24, 4),
+    FIELD(work, requests, 28, 2),
+    FIELD(work, what, 30, 1),
+    FIELD(work, opcode, 31, 1),
+    FIELD(work, status, 32, 1),
+    FIELD(work, flags, 33, 1),
+    FIELD(work, tid, 36, 4),
+    FIELD(follow, duration_ns, 8, 8),
+    FIELD(follow, hits_max, 16, 8),
+    FIELD(follow, what, 24, 4),
+    FIELD(follow, pid, 28, 4),
+    FIELD(followed, from_ns, 8, 8),
+    FIELD(followed, to_ns, 16, 8),
+    FIELD(followed, hits, 24, 8),
+    FIELD(followed, what, 32, 4),
+    FIELD(followed, end, 36, 4),
 };
 
 static void kinds_have_their_numbers_and_sizes(void **state)
