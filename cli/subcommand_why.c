@@ -119,21 +119,14 @@ static const struct column number_columns[] = {
     {"first_row", NULL, COLUMN_INTEGER}, {"last_row", NULL, COLUMN_INTEGER},
 };
 
-#define AMOUNT(of) "CASE WHEN e.share IS NULL THEN printf('%.4g', " of ") ELSE printf('%.3f ms', " of " / 1e6) END"
-
 /* What was counted while the slow transfer ran (of a late rank: while its first frame was waited for). */
 static const struct listing numbers = {
     "evidence",
     "SELECT e.verdict, v.class, e.decides, e.source, e.port, port.name, e.flow, e.side, e.metric, e.priority, "
-    "e.from_ns, e.to_ns, e.amount, e.usual, e.share, e.first_row, e.last_row, "
-    "CASE WHEN e.port IS NULL THEN 'flow ' || e.flow ELSE 'port ' || port.name END || ' (' || e.side || ')', "
-    "e.metric || coalesce(' of priority ' || e.priority, ''), " AMOUNT("e.amount") ", " AMOUNT(
-        "e.usual") ", "
-                   "printf(' (%.0f %%)', e.share * 100), e.source || ' ' || e.first_row || "
-                   "CASE WHEN e.last_row = e.first_row THEN '' ELSE '-' || e.last_row END, e.to_ns - e.from_ns "
-                   "FROM verdict_evidence AS e JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = "
-                   "e.port "
-                   "WHERE v.step = ?1 ORDER BY v.size_ns DESC, v.id, e.decides DESC, e.rowid",
+    "e.from_ns, e.to_ns, e.amount, e.usual, e.share, e.first_row, e.last_row "
+    "FROM verdict_evidence AS e JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = "
+    "e.port "
+    "WHERE v.step = ?1 ORDER BY v.size_ns DESC, v.id, e.decides DESC, e.rowid",
     number_columns,
     COUNT(number_columns),
 };
@@ -223,16 +216,38 @@ static void say_verdict(struct report *report, const struct store_query *query)
     report_say(report, 2, "evidence: %s", store_query_value(query, 11).text);
 }
 
+#define AMOUNT(of) "CASE WHEN share IS NULL THEN printf('%.4g', " of ") ELSE printf('%.3f ms', " of " / 1e6) END"
+
+/* For people, a link's flows together. */
+#define NUMBERS_SAID                                                                                                   \
+    "SELECT class, decides, metric || coalesce(' of priority ' || priority, ''), " AMOUNT(                             \
+        "amount") ", span_ns, "                                                                                        \
+                  "printf(' (%.0f %%)', share * 100), " AMOUNT(                                                        \
+                      "usual") ", place, rows, share IS NULL FROM (SELECT v.class, "                                   \
+                               "e.decides, e.metric, e.priority, sum(e.amount) AS amount, max(e.to_ns - e.from_ns) "   \
+                               "AS span_ns, "                                                                          \
+                               "sum(e.share) AS share, max(e.usual) AS usual, CASE WHEN count(*) > 1 THEN count(*) "   \
+                               "|| ' flows' "                                                                          \
+                               "WHEN e.port IS NULL THEN 'flow ' || e.flow ELSE 'port ' || port.name END || ' (' || "  \
+                               "e.side || ')' AS place, "                                                              \
+                               "e.source || ' ' || group_concat(e.first_row || CASE WHEN e.last_row = e.first_row "    \
+                               "THEN '' "                                                                              \
+                               "ELSE '-' || e.last_row END, ', ') AS rows, v.size_ns, v.id, min(e.rowid) AS first "    \
+                               "FROM verdict_evidence AS e "                                                           \
+                               "JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = e.port WHERE "       \
+                               "v.step = ?1 "                                                                          \
+                               "GROUP BY v.id, e.decides, e.metric, e.priority, e.port, e.side) ORDER BY size_ns "     \
+                               "DESC, id, decides DESC, first"
+
 static void say_number(struct report *report, const struct store_query *query)
 {
     char span[TEXT_NUMBER_BYTES];
-    bool is_part = store_query_value(query, 14).kind != STORE_NULL;
-    report_say(report, 2, "counted beside %s%s: %s at %s: %s in %s%s, usual %s; rows %s",
-               store_query_value(query, 1).text, store_query_value(query, 2).integer != 0 ? "" : ", not decisive",
-               store_query_value(query, 18).text, store_query_value(query, 17).text, store_query_value(query, 19).text,
-               text_duration(span, store_query_value(query, 23).integer),
-               is_part ? store_query_value(query, 21).text : "", store_query_value(query, 20).text,
-               store_query_value(query, 22).text);
+    report_say(report, 2, "counted beside %s%s: %s at %s: %s in %s%s, usual %s; rows: %s",
+               store_query_value(query, 0).text, store_query_value(query, 1).integer != 0 ? "" : ", not decisive",
+               store_query_value(query, 2).text, store_query_value(query, 7).text, store_query_value(query, 3).text,
+               text_duration(span, store_query_value(query, 4).integer),
+               store_query_value(query, 9).integer != 0 ? "" : store_query_value(query, 5).text,
+               store_query_value(query, 6).text, store_query_value(query, 8).text);
 }
 
 #define LATEST "SELECT slowest_rank, late_ns, late_bound_ns FROM step WHERE id = ?1"
@@ -314,7 +329,7 @@ static int print_verdicts(struct report *report, const struct subject *subject)
         return result;
     }
     return report->as_json ? report_list(report, &numbers, &subject->step, 1, NULL)
-                           : report_each(report, numbers.sql, &subject->step, 1, say_number, NULL);
+                           : report_each(report, NUMBERS_SAID, &subject->step, 1, say_number, NULL);
 }
 
 static int print_operation(struct report *report, const struct subject *subject)

@@ -17,6 +17,15 @@ const struct evidence_kind evidence_kinds[] = {
 };
 const size_t evidence_kinds_count = sizeof evidence_kinds / sizeof evidence_kinds[0];
 
+size_t evidence_timeout_kind(void)
+{
+    size_t kind = 0;
+
+    while (evidence_kinds[kind].of_port || evidence_kinds[kind].number != FLOW_METRIC_TIMEOUT_TIME)
+        kind++;
+    return kind;
+}
+
 const char *evidence_metric_name(const struct evidence_kind *kind)
 {
     return kind->of_port ? port_metric_name(kind->number) : flow_metric_name((enum flow_metric)kind->number);
@@ -24,7 +33,8 @@ const char *evidence_metric_name(const struct evidence_kind *kind)
 
 bool evidence_is_duration(const struct evidence_kind *kind)
 {
-    return kind->of_port && port_metric_kind(kind->number) == PORT_METRIC_DURATION;
+    return kind->of_port ? port_metric_kind(kind->number) == PORT_METRIC_DURATION
+                         : kind->number == FLOW_METRIC_TIMEOUT_TIME;
 }
 
 uint32_t evidence_needs(const struct evidence_kind *kind)
@@ -84,6 +94,16 @@ static size_t first_series(const struct evidence *evidence, bool of_port, int32_
     return low;
 }
 
+const struct evidence_series *evidence_series_of(const struct evidence *evidence, bool of_port, int32_t owner,
+                                                 uint8_t kind)
+{
+    size_t at = first_series(evidence, of_port, owner, kind);
+
+    return at < evidence->series.count && series_order(&evidence->series.items[at], of_port, owner, kind) == 0
+               ? &evidence->series.items[at]
+               : NULL;
+}
+
 /* The time that both have in common. */
 static uint64_t common_ns(const struct evidence_change *change, const struct evidence_span *span)
 {
@@ -117,7 +137,19 @@ static size_t first_change(const struct evidence *evidence, const struct evidenc
     return low;
 }
 
-/* What one series counted in the span; a duration cannot be longer than what it has in common with the span. */
+/*
+ * What of a change belongs to the span. Of a duration that part which the change's time has in common with it: nothing
+ * says how it lay inside. What is counted in pieces belongs to it whole, or not at all.
+ */
+static uint64_t amount_within(const struct evidence_change *change, const struct evidence_span *span, bool is_duration)
+{
+    if (!is_duration)
+        return belongs(change, span) ? change->amount : 0;
+    double part = (double)common_ns(change, span) / (double)(change->to_ns - change->from_ns + 1);
+    return (uint64_t)((double)change->amount * part);
+}
+
+/* What one series counted in the span. */
 static struct verdict_evidence count_series(const struct evidence *evidence, const struct evidence_series *series,
                                             const struct evidence_span *span)
 {
@@ -135,12 +167,12 @@ static struct verdict_evidence count_series(const struct evidence *evidence, con
         const struct evidence_change *change = &evidence->changes.items[i];
         if (change->from_ns >= span->to_ns)
             break;
-        uint64_t common = common_ns(change, span);
-        if (!belongs(change, span) || change->amount == 0)
+        uint64_t amount = amount_within(change, span, is_duration);
+        if (amount == 0)
             continue;
         sum.first_row = sum.amount == 0 ? change->row : sum.first_row;
         sum.last_row = change->row;
-        sum.amount += is_duration && change->amount > common ? common : change->amount;
+        sum.amount += amount;
     }
     return sum;
 }

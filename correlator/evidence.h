@@ -68,6 +68,9 @@ struct evidence {
 extern const struct evidence_kind evidence_kinds[];
 extern const size_t evidence_kinds_count;
 
+/* The time that flows waited for acknowledgements which did not come, before they sent again. */
+size_t evidence_timeout_kind(void);
+
 const char *evidence_metric_name(const struct evidence_kind *kind);
 bool evidence_is_duration(const struct evidence_kind *kind); /* its amounts are nanoseconds */
 uint32_t evidence_needs(const struct evidence_kind *kind);   /* enum source_field: what of flows must be seen for it */
@@ -85,10 +88,15 @@ struct evidence_span { /* a link and an interval */
 };
 typedef ARRAY(struct verdict_evidence) evidence_amounts;
 
+/* A flow's count of a kind, or NULL; of a port the first of its priorities. */
+const struct evidence_series *evidence_series_of(const struct evidence *evidence, bool of_port, int32_t owner,
+                                                 uint8_t kind);
+
 /*
  * How much of a kind was counted at the link while the interval ran: what changed in a time of which a quarter, or
- * which a quarter of, lies within it. Flows of one vantage are added up, of ports, priorities and vantages the largest
- * is taken: several may count the same. `amounts`, when not NULL, gets one entry for each series that is in the result.
+ * which a quarter of, lies within it; of a duration its part that lies within. Flows of one vantage are added up, of
+ * ports, priorities and vantages the largest is taken: several may count the same. `amounts`, when not NULL, gets one
+ * entry for each series that is in the result.
  */
 uint64_t evidence_count(const struct evidence *evidence, size_t kind, const struct evidence_span *span,
                         evidence_amounts *amounts);

@@ -8,9 +8,11 @@
 static const struct {
     const char *name;
     size_t offset;
+    uint32_t factor;
     uint32_t needs;
 } metrics[] = {
-#define FLOW_METRIC(name, field, needs) {#field, offsetof(struct record_flow_total, field), (needs)},
+#define FLOW_METRIC(name, text, field, factor, needs)                                                                  \
+    {text, offsetof(struct record_flow_total, field), (factor), (needs)},
 #include "correlator/flow_metric.def"
 #undef FLOW_METRIC
 };
@@ -33,7 +35,9 @@ void flow_event_add(flow_event_list *events, const struct flow_event *where, con
         struct flow_event *event = array_add(events);
         *event = *where;
         event->metric = metric;
-        event->amount = is - was;
+        event->amount = (uint64_t)(is - was) * metrics[metric].factor;
+        if (metric == FLOW_METRIC_TIMEOUT_TIME) /* a pause is counted when it ends */
+            event->from_ns -= event->amount < event->from_ns ? event->amount : event->from_ns;
     }
 }
 

@@ -9,7 +9,7 @@
 #include "wire/record.h"
 
 enum flow_metric {
-#define FLOW_METRIC(name, field, needs) FLOW_METRIC_##name,
+#define FLOW_METRIC(name, text, field, factor, needs) FLOW_METRIC_##name,
 #include "correlator/flow_metric.def"
 #undef FLOW_METRIC
     FLOW_METRICS
@@ -18,7 +18,7 @@ enum flow_metric {
 struct flow_event {
     int32_t flow;
     enum flow_metric metric;
-    uint64_t from_ns; /* it rose within [from_ns, to_ns); reference clock */
+    uint64_t from_ns; /* it happened within [from_ns, to_ns); reference clock */
     uint64_t to_ns;
     uint64_t amount;
 };

@@ -216,7 +216,7 @@ CREATE TABLE pin ( -- an interval whose windows the NIC side kept, of all its fl
 CREATE TABLE flow_event ( -- when something rare happened to a flow; of naks, rnr_naks and cnps: in it, about the other direction
     id      INTEGER PRIMARY KEY, -- those of one flow and metric follow each other in order of time
     flow    INTEGER NOT NULL REFERENCES flow(id),
-    metric  TEXT NOT NULL,    -- retransmitted_frames, timeouts, naks, rnr_naks, cnps, marked_frames
+    metric  TEXT NOT NULL,    -- retransmitted_frames, timeouts, timeout_ns, naks, rnr_naks, cnps, marked_frames
     from_ns INTEGER NOT NULL, -- within [from_ns, to_ns)
     to_ns   INTEGER NOT NULL,
     amount  INTEGER NOT NULL

@@ -84,6 +84,7 @@ void verdict_find(struct job *job)
     judge.pace = blame_pairs(job, &judge.pairs);
     judge.share_ns = step_share(job);
     judge_links(&judge);
+    judge_gaps(&judge);
     judge_ranks(&judge);
     judge_causes(&judge);
     withhold(job);

@@ -11,8 +11,9 @@
 #include "correlator/evidence.h"
 #include "correlator/verdict_private.h"
 
-#define STANDS_OUT 2 /* times the usual */
-#define SAID       3 /* numbers that are put into words */
+#define STANDS_OUT 2  /* times the usual */
+#define SAID       3  /* numbers that are put into words */
+#define COVERED    25 /* per cent of the time lost that a duration must cover */
 
 struct usual { /* of one kind: how much a quiet transfer counts in a nanosecond */
     bool known;
@@ -125,7 +126,8 @@ static unsigned weight_of(const struct inquest *inquest, const struct evidence_k
     if (!evidence_is_duration(kind))
         return amount >= kind->least ? kind->weight : 0;
     uint64_t share = inquest->lost_ns == 0 ? 0 : amount * 100 / inquest->lost_ns;
-    return share < kind->weight ? 0 : share > 100 ? 100 : (unsigned)share;
+    share = share > 100 ? 100 : share;
+    return share < COVERED ? 0 : (unsigned)share * kind->weight / 100;
 }
 
 static void find_kind(struct inquest *inquest, size_t kind)
@@ -246,6 +248,18 @@ static void ask_link(struct inquest *inquest)
     decide(inquest);
 }
 
+/* Frames were lost and waited for: something may say why. */
+static void ask_step(struct inquest *inquest)
+{
+    const struct verdict *verdict = inquest->verdict;
+    const struct step *step = &inquest->judge->job->steps.items[verdict->step];
+
+    inquest->span = (struct evidence_span){verdict->rank, verdict->peer_rank, step->start_ns, step->end_ns};
+    inquest->lost_ns = verdict->size_ns;
+    inquest->only_stalls = false;
+    decide(inquest);
+}
+
 static int32_t job_rank(const struct job *job, const struct rank_operation *of, int32_t communicator_rank)
 {
     return communicator_rank < 0 ? -1
@@ -293,6 +307,8 @@ void judge_causes(struct judge *judge)
         inquest.verdict = &judge->job->verdicts.items[i];
         if (inquest.verdict->class == VERDICT_NETWORK_SLOW)
             ask_link(&inquest);
+        else if (inquest.verdict->peer_rank >= 0)
+            ask_step(&inquest);
         else
             ask_rank(&inquest);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between verdict.c and those that judge: verdict_link.c (links), verdict_rank.c (ranks), verdict_cause.c (why). */
+/* Between verdict.c and those that judge: verdict_link.c (links),
+ * verdict_gap.c (lost frames), verdict_rank.c (ranks), verdict_cause.c (why). */
 #pragma once
 
 #include "correlator/blame.h"
@@ -16,7 +17,10 @@ struct judge {
 /* Marks the slow pairs and gives each slow port one verdict a step. */
 void judge_links(struct judge *judge);
 
-/* Gives ranks that were late by themselves a verdict; needs the slow pairs marked. */
+/* Gives each link whose sender waited for lost frames one verdict a step; needs the slow links judged. */
+void judge_gaps(struct judge *judge);
+
+/* Gives ranks that were late by themselves a verdict; needs the links judged. */
 void judge_ranks(struct judge *judge);
 
 /* Gives verdicts the class that what was counted beside them shows. */

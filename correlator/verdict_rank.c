@@ -14,6 +14,7 @@
 #define FIRST_STEP    1 /* the one before still makes connections */
 #define STREAK_SPREAD 3 /* times the spread of a place that every step of a streak must exceed */
 #define HABIT_STEPS   2 /* quiet steps that tell what a rank usually adds */
+#define EXCUSED_TIMES 2 /* what was waited for lost frames explains a lateness of so many times as much */
 #define ONCE_TIMES    6 /* times what nine of ten ranks stay below that a single lateness must exceed */
 
 struct suspect { /* one rank operation, to be sorted */
@@ -28,6 +29,13 @@ struct suspect { /* one rank operation, to be sorted */
     bool streak;
 };
 typedef ARRAY(struct suspect) suspect_list;
+
+struct excuse { /* a link at which the rank is explains a lateness of so much in that step */
+    int32_t step;
+    int32_t rank;
+    int64_t ns;
+};
+typedef ARRAY(struct excuse) excuse_list;
 
 static int by_place(const void *a, const void *b)
 {
@@ -60,26 +68,74 @@ static int by_weight(const void *a, const void *b)
     return (left->part > right->part) - (left->part < right->part);
 }
 
-static bool link_explains(const struct judge *judge, int32_t step, int32_t rank)
+static int by_step_and_rank(const void *a, const void *b)
+{
+    const struct excuse *left = a;
+    const struct excuse *right = b;
+
+    if (left->step != right->step)
+        return left->step < right->step ? -1 : 1;
+    return (left->rank > right->rank) - (left->rank < right->rank);
+}
+
+static void add_excuse(excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
+{
+    *(struct excuse *)array_add(excuses) = (struct excuse){.step = step, .rank = rank, .ns = ns};
+}
+
+/* Credits and data wait in a slow link, however long; where frames were lost, for as long as they were waited for. */
+static void list_excuses(const struct judge *judge, excuse_list *excuses)
 {
     for (size_t i = 0; i < judge->pairs.count; i++) {
         const struct pair_time *pair = &judge->pairs.items[i];
-        if (pair->slow && pair->step == step && (pair->from == rank || pair->to == rank))
-            return true;
+        if (!pair->slow)
+            continue;
+        add_excuse(excuses, pair->step, pair->from, INT64_MAX);
+        add_excuse(excuses, pair->step, pair->to, INT64_MAX);
     }
+    for (size_t i = 0; i < judge->job->verdicts.count; i++) {
+        const struct verdict *verdict = &judge->job->verdicts.items[i];
+        if (verdict->class != VERDICT_NETWORK_LOSSY)
+            continue;
+        add_excuse(excuses, verdict->step, verdict->rank, array_multiple((int64_t)verdict->size_ns, EXCUSED_TIMES));
+        add_excuse(excuses, verdict->step, verdict->peer_rank,
+                   array_multiple((int64_t)verdict->size_ns, EXCUSED_TIMES));
+    }
+    array_sort(excuses, by_step_and_rank);
+}
+
+static bool link_explains(const excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
+{
+    struct excuse key = {.step = step, .rank = rank};
+    size_t low = 0, high = excuses->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (by_step_and_rank(&excuses->items[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < excuses->count && by_step_and_rank(&excuses->items[low], &key) == 0; low++)
+        if (excuses->items[low].ns >= ns)
+            return true;
     return false;
 }
 
 static void list_suspects(const struct judge *judge, suspect_list *suspects)
 {
     const struct job *job = judge->job;
+    excuse_list excuses = {0};
 
+    list_excuses(judge, &excuses);
     for (size_t i = 0; i < job->rank_operations.count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
         int32_t step = job->operations.items[of->operation].step;
-        if (!judge->blames[i].known || of->rank < 0 || step < FIRST_STEP || link_explains(judge, step, of->rank))
+        if (!judge->blames[i].known || of->rank < 0 || step < FIRST_STEP)
             continue;
-        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++) {
+            if (link_explains(&excuses, step, of->rank, judge->blames[i].own_ns[part]))
+                continue;
             *(struct suspect *)array_add(suspects) = (struct suspect){
                 .place = judge->blames[i].place,
                 .rank = of->rank,
@@ -88,7 +144,9 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
                 .part = part,
                 .own_ns = judge->blames[i].own_ns[part],
             };
+        }
     }
+    array_fini(&excuses);
     array_sort(suspects, by_place);
 }
 
@@ -325,7 +383,7 @@ static bool has_verdict(const struct judge *judge, int32_t step, int32_t rank)
 {
     for (size_t i = judge->job->verdicts.count; i-- > 0;) {
         const struct verdict *verdict = &judge->job->verdicts.items[i];
-        if (verdict->class != VERDICT_NETWORK_SLOW && verdict->step == step && (rank < 0 || verdict->rank == rank))
+        if (verdict->peer_rank < 0 && verdict->step == step && (rank < 0 || verdict->rank == rank))
             return true;
     }
     return false;

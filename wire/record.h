@@ -253,7 +253,7 @@ struct record_flow_total { /* header.source: the flow */
     uint8_t dscp;                 /* of the last data frame */
     uint8_t reserved;
     uint32_t reordered_frames; /* of late_frames, those that came once more after that: overtaken, not lost */
-    uint32_t reserved_too;
+    uint32_t timeout_us;       /* how long the pauses of `timeouts` took, together; saturates */
 };
 
 enum trigger_tier { /* what is asked for, in falling detail */

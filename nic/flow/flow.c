@@ -301,6 +301,8 @@ static void add_recovery(const struct recovery *recovery, struct record_flow_tot
     record->late_unknown_frames += recovery->late_unknown_frames;
     record->duplicate_frames += recovery->duplicate_frames;
     record->timeouts += recovery->timeouts;
+    uint64_t timeout_us = record->timeout_us + recovery->timeout_ns / 1000;
+    record->timeout_us = timeout_us < UINT32_MAX ? (uint32_t)timeout_us : UINT32_MAX;
     record->pauses += recovery->pauses;
 }
 

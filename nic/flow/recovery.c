@@ -38,6 +38,12 @@ static void take_back(struct recovery *recovery, const struct recovery_frame *fr
     recovery->reordered_bytes += frame->payload_bytes;
 }
 
+static void count_timeout(struct recovery *recovery, const struct recovery_frame *frame)
+{
+    recovery->timeouts++;
+    recovery->timeout_ns += frame->pause_ns;
+}
+
 static bool judge_repeated(struct recovery *recovery, const struct recovery_frame *frame)
 {
     bool is_explained = holds(&recovery->asked, frame->psn) || holds(&recovery->likely, frame->psn);
@@ -50,7 +56,8 @@ static bool judge_repeated(struct recovery *recovery, const struct recovery_fram
     take_back(recovery, frame);
     if (is_explained)
         return true;
-    recovery->timeouts += is_pause;
+    if (is_pause)
+        count_timeout(recovery, frame);
     recovery->likely = (struct recovery_range){.from = frame->psn, .to = frame->highest, .known = true};
     return true;
 }
@@ -81,7 +88,7 @@ bool recovery_judge(struct recovery *recovery, const struct recovery_frame *fram
         return false;
     }
     if (paused) {
-        recovery->timeouts++;
+        count_timeout(recovery, frame);
         recovery_ask(recovery, frame->psn, frame->highest, true);
     }
     widen(recovery, frame);

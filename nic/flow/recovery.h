@@ -29,6 +29,7 @@ struct recovery {
     uint32_t late_unknown_frames; /* seen for the first time below the highest, cause unknown */
     uint32_t duplicate_frames;    /* came twice, one behind the other, with no reason for the sender to do so */
     uint32_t timeouts;            /* pauses as long as a time-out, after which the sender went back */
+    uint64_t timeout_ns;          /* how long these took, together */
     uint32_t pauses;              /* as long, inside a message, after which it went on: what was resent is not known */
 };
 

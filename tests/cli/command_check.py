@@ -135,9 +135,9 @@ def why_shows_what_was_counted_beside_the_gap():
     flat = " ".join(shown.split())
     assert "the link's sender was told to pause" in flat, shown
     assert ("counted beside pausing: pause_received_ns of priority 3 at port far1 (sender): 30.000 ms in 50.0 ms (60 %), "
-            "usual 0.000 ms; rows port_counter 7-8") in flat, shown
+            "usual 0.000 ms; rows: port_counter 7-8") in flat, shown
     assert ("counted beside pausing, not decisive: retransmitted_frames at flow 2 (flow): 4 in 50.0 ms, usual 0.5; "
-            "rows flow_event 9") in flat, shown
+            "rows: flow_event 9") in flat, shown
     numbers = as_json("why", "--step", "0", store=path)["evidence"]
     equal([(n["decides"], n["metric"], n["amount"], n["usual"], n["share"], n["first_row"], n["last_row"], n["port_name"], n["flow"])
            for n in numbers], [(True, "pause_received_ns", 30000000, 0, 0.6, 7, 8, "far1", None),

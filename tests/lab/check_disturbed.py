@@ -68,6 +68,8 @@ def check_frames(tap, network, kind):
     """The discipline let through what the receiver's port shows, and lost the rest of what the senders' ports show."""
     findings, sums = [], Counter()
     for rank in network.at:
+        if (f"fa{rank}", kind) not in network.disciplines:
+            continue
         sent, got = len(network.to(rank, "tx")), len(network.to(rank, "rx"))
         drops, passed = network.counter(rank, kind, "drops"), network.counter(rank, kind, "packets")
         sums.update(drops=drops, more=max(0, got - sent))
@@ -149,6 +151,20 @@ def check_marks(tap, network, folder):
     tap.check("ECT at the senders' ports, CE where marks are", wrong)
 
 
+def check_lossy(tap, network, store):
+    """Only what goes to rank 1 is lost: data to it, and answers to what it sends. So it is at each link that is blamed."""
+    verdicts = store.rows("SELECT step, class, rank, peer_rank FROM verdict")
+    steps, = store.rows("SELECT count(*) AS count FROM step")
+    lossy = [row for row in verdicts if row["class"] == "network lossy"]
+    found = {row["step"] for row in lossy}
+    tap.check("every second step has a lossy link", [f"{len(found)} of {steps['count']}"] if len(found) * 2 < steps["count"] else [],
+              f"{len(found)} of {steps['count']} steps")
+    wrong = [f"step {row['step']}: {row['class']}, rank {row['rank']} to {row['peer_rank']}" for row in verdicts
+             if row["class"] != "network lossy" or 1 not in (row["rank"], row["peer_rank"])]
+    tap.check("no verdict but on links of the rank that loses frames", wrong if len(wrong) * 10 > len(verdicts) else [],
+              f"{len(verdicts)} verdicts")
+
+
 def check_pairs(tap, truth, flows, totals):
     """The two directions that qpscope-nic put together by itself, against the job's queue pairs."""
     ends = {(ipaddress.ip_address(bytes.fromhex(queue.local_gid)), queue.qpn): queue.remote_qpn for queue in truth.queues.values() if queue.local_gid}
@@ -182,13 +198,15 @@ def check_job(tap, folder, rows_program):
     network, kind = Network(folder, truth.rank_places), os.path.basename(os.path.normpath(folder)).split("-")[0]
     sums = check_frames(tap, network, {"rate": "tbf", "marks": "red"}.get(kind, "netem"))
     check_progress(tap, network)
-    {"loss": check_loss, "reorder": check_reorder, "duplicate": check_duplicates, "rate": check_rate, "marks": check_marks}[kind](
+    {"loss": check_loss, "lossy": check_loss, "reorder": check_reorder, "duplicate": check_duplicates, "rate": check_rate, "marks": check_marks}[kind](
         tap, network, sums)
+    if kind == "lossy":
+        check_lossy(tap, network, store)
     flows, totals, *_ = check_capture.read_rows(rows_program, os.path.join(folder, "nic.capture"))
     check_pairs(tap, truth, flows, totals)
     calls = store.calls()
     check_calls(tap, truth, calls)
-    check_payload(tap, truth, calls, kind in ("loss", "reorder"))
+    check_payload(tap, truth, calls, kind in ("loss", "lossy", "reorder"))
 
 
 def main():

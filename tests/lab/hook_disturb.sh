@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Hook for run.sh: a bad network around a job. DISTURB is what tc is told of each rank's far end: what the frames to that
 # rank pass last, behind the place where their sender's port shows them and before the place where their receiver's does.
-# "{dev}" stands for the interface. Left in the job's directory: qdisc.txt, the queue disciplines' own counters.
+# "{dev}" stands for the interface; DISTURB_RANK leaves it to that rank's. Left in the job's directory: qdisc.txt, the queue disciplines' own counters.
 
-disturb_each() { # COMMAND...: with {dev} replaced, for each rank's far end
+disturb_each() { # COMMAND...: with {dev} replaced, for each rank's far end that is to be disturbed
     local rank far command
     for ((rank = 0; rank < LAB_RANKS; rank++)); do
+        [ "${DISTURB_RANK:-$rank}" = "$rank" ] || continue
         far=LAB_FAR_$rank
         for command; do tc ${command//\{dev\}/${!far}} || lab_say "hook: tc ${command//\{dev\}/${!far}} failed"; done
     done

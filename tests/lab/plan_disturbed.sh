@@ -11,5 +11,6 @@ disturbed_job loss-low 4 "qdisc add dev {dev} root netem limit 10000 loss 0.1%" 
 disturbed_job loss-high 2 "qdisc add dev {dev} root netem limit 10000 loss 1%"
 disturbed_job reorder 2 "qdisc add dev {dev} root netem limit 10000 delay 2ms reorder 99% gap 1"
 disturbed_job duplicate 2 "qdisc add dev {dev} root netem limit 10000 duplicate 1%"
+DISTURB_RANK=1 disturbed_job lossy 3 "qdisc add dev {dev} root netem limit 10000 loss 3%" 12
 QPSCOPE_ALL_WINDOWS=1 disturbed_job rate 2 "$shape"
 DISTURB_TC=2 disturbed_job marks 2 "$shape;$mark"

@@ -159,7 +159,7 @@ static const struct field fields[] = {
     FIELD(flow_total, dscp, 182, 1),
     FIELD(flow_total, reserved, 183, 1),
     FIELD(flow_total, reordered_frames, 184, 4),
-    FIELD(flow_total, reserved_too, 188, 4),
+    FIELD(flow_total, timeout_us, 188, 4),
     FIELD(queue_pair, queue_pair, 8, 4),
     FIELD(queue_pair, process, 12, 4),
     FIELD(queue_pair, communicator, 16, 4),

@@ -296,6 +296,63 @@ static void a_lost_first_frame_is_no_late_gpu(void **state)
     }
 }
 
+/*
+ * Nothing is slow, but a flow waits half of each millisecond of some steps for acknowledgements: half of these steps'
+ * length. A wait of less than a hundredth of a step is not worth a verdict.
+ */
+static void waiting_for_lost_frames_is_a_verdict(void **state)
+{
+    struct made_options quiet = slow_link;
+    struct made_count count = {FIELD(timeout_us), .rank = SLOW_RANK, .first_step = FIRST_STEP,
+                               .last_step = FIRST_STEP + 2, .each_ms = 500};
+
+    (void)state;
+    quiet.fault = MADE_NONE;
+    struct made_job *job = make(&quiet, &count);
+    struct analysis *analysis = analysed(job);
+    assert_int_equal(analysis->job.verdicts.count, 3);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
+        const struct verdict *verdict = &analysis->job.verdicts.items[i];
+        const struct step *step = &analysis->job.steps.items[verdict->step];
+        uint64_t half_ns = (step->end_ns - step->start_ns) / 2;
+        assert_int_equal(verdict->class, VERDICT_NETWORK_LOSSY);
+        assert_int_equal(verdict->step, FIRST_STEP + (int)i);
+        assert_int_equal(verdict->rank, SLOW_RANK);
+        assert_int_equal(verdict->peer_rank, NEXT_RANK);
+        assert_in_range(verdict->size_ns, half_ns - half_ns / 20, half_ns + half_ns / 20);
+        assert_int_equal(analysis->job.operations.items[verdict->operation].step, verdict->step);
+        assert_true(verdict->numbers.count > 0 && verdict->numbers.items[0].decides);
+    }
+    analysis_destroy(&analysis);
+    made_destroy(job);
+    count.each_ms = 9;
+    job = make(&quiet, &count);
+    analysis = analysed(job);
+    assert_int_equal(analysis->job.verdicts.count, 0);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+/* A late GPU stays one where its link also lost a frame, if that was waited for much less long. */
+static void a_late_gpu_is_not_excused_by_a_short_wait(void **state)
+{
+    struct made_options late = slow_link;
+    struct made_count count = {FIELD(timeout_us), .rank = SLOW_RANK, .first_step = FIRST_STEP, .last_step = STEPS,
+                               .each_ms = 40};
+    size_t gpu = 0;
+
+    (void)state;
+    late.fault = MADE_GPU;
+    late.fault_ns = 67 * MADE_MS;
+    struct made_job *job = make(&late, &count);
+    struct analysis *analysis = analysed(job);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++)
+        gpu += analysis->job.verdicts.items[i].class == VERDICT_GPU_LATE;
+    assert_int_equal(gpu, STEPS - FIRST_STEP);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
 static int64_t number(sqlite3 *store, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -370,6 +427,8 @@ int main(void)
         cmocka_unit_test(what_counts_elsewhere_or_at_another_time_is_no_cause),
         cmocka_unit_test(what_is_not_seen_gives_no_class),
         cmocka_unit_test(a_lost_first_frame_is_no_late_gpu),
+        cmocka_unit_test(waiting_for_lost_frames_is_a_verdict),
+        cmocka_unit_test(a_late_gpu_is_not_excused_by_a_short_wait),
         cmocka_unit_test(the_store_leads_to_the_rows),
         cmocka_unit_test(an_older_store_is_made_anew),
     };

@@ -61,6 +61,7 @@ static void test_a_time_out(void **state)
     assert_true(recovery_judge(&recovery, &second));
     assert_true(recovery_judge(&recovery, &last));
     assert_int_equal(recovery.timeouts, 1);
+    assert_int_equal(recovery.timeout_ns, 67 * MS);
     assert_int_equal(recovery.late_unknown_frames, 0);
     assert_int_equal(recovery.duplicate_frames, 0);
 }
@@ -191,6 +192,7 @@ static void test_again_after_a_usual_pause(void **state)
     assert_true(recovery_judge(&recovery, &frame));
     assert_int_equal(recovery.duplicate_frames, 0);
     assert_int_equal(recovery.timeouts, 1);
+    assert_int_equal(recovery.timeout_ns, 67 * MS);
 }
 
 int main(void)
