@@ -52,7 +52,8 @@ static void print_total(const struct record_flow_total *r)
            r->naks, r->rnr_naks, r->cnps, r->marked_frames, r->repeated_frames);
     printf(",\"late_frames\":%u,\"retransmitted_frames\":%u,\"retransmitted_bytes\":%" PRIu64, r->late_frames,
            r->retransmitted_frames, r->retransmitted_bytes);
-    printf(",\"covered_psns\":%" PRIu64 ",\"late_unknown_frames\":%u,\"duplicate_frames\":%u,\"timeouts\":%u,\"timeout_us\":%u",
+    printf(",\"covered_psns\":%" PRIu64
+           ",\"late_unknown_frames\":%u,\"duplicate_frames\":%u,\"timeouts\":%u,\"timeout_us\":%u",
            r->covered_psns, r->late_unknown_frames, r->duplicate_frames, r->timeouts, r->timeout_us);
     printf(",\"pauses\":%u,\"reordered_frames\":%u,\"source_port_changes\":%u,\"codepoints\":%u,\"pair\":%u,\"source_"
            "qpn\":%u",
