@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { P2P_CHUNK_BYTES = 128 << 10, P2P_PART_BYTES = 64 << 10 };
+enum { P2P_CHUNK_BYTES = 128 << 10, P2P_PART_BYTES = 32 << 10 };
 
 struct push {
     struct wire *wire;
