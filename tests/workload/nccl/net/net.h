@@ -19,6 +19,7 @@ struct net_label { /* what the truth file says of the end's queue pairs */
     uint64_t comm_hash;
     int rank, peer, origin; /* ranks of the communicator; origin: whose data it carries */
     int channel, connection, is_shared, owner_rank;
+    int tp_rank, tp_peer; /* as the proxy was told: ranks of the communicator that owns the service thread */
 };
 
 /* Opens the devices, once in a process; 0 or -errno. */

@@ -84,6 +84,8 @@ static void connection_note(const struct queue_pair *queue, const struct queue_a
     truth_signed(&line, "owner_rank", label->owner_rank);
     truth_signed(&line, "peer", label->peer);
     truth_signed(&line, "origin", label->origin);
+    truth_signed(&line, "tp_rank", label->tp_rank);
+    truth_signed(&line, "tp_peer", label->tp_peer);
     truth_signed(&line, "channel", label->channel);
     truth_signed(&line, "connection", label->connection);
     truth_signed(&line, "shared", label->is_shared);

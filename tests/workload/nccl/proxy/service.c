@@ -105,6 +105,8 @@ static int connection_setup(const struct request *request, int fd)
                                .connection = setup->connection,
                                .is_shared = setup->shared};
     connection->label.owner_rank = service->tp_rank;
+    connection->label.tp_rank = setup->tp_rank;
+    connection->label.tp_peer = setup->tp_remote_rank;
     if (connection->carrier.sends)
         return respond(fd, request->operation, 0, NULL, 0);
     int error = net_listen(connection->device, &connection->listener, response.handle);

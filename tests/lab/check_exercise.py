@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""check_exercise.py FOLDER: compares what qpscope-host said about exercised scenarios with their truth, as TAP.
+
+FOLDER is a job's folder as run.sh --exercise leaves it, with a hook that ran `qpscope-host --json` into host.json.
+Exit status 1 when something is not right.
+"""
+
+import argparse
+import bisect
+import collections
+import glob
+import json
+import os
+import sys
+
+FLUSH, FOREIGN, PXN = 1, 2, 4
+CREATORS = {"CommInitRank": 1, "CommInitRankConfig": 2, "CommInitRankScalable": 3, "CommInitAll": 4, "CommSplit": 5,
+            "CommShrink": 6, "CommGrow": 7}
+ENDINGS = {"CommDestroy": 1, "CommAbort": 2, "killed": 3}
+NO_PART = 5
+SIDES = {"send": 1, "receive": 2}
+COUNTED = {"AllReduce": 1, "AllGather": 2, "ReduceScatter": 3, "Broadcast": 4, "Reduce": 5, "Send": 6, "Recv": 7}
+CAPTURED, REPLAYED = 4, 8
+
+
+def records_of(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file if line.startswith("{")]
+
+
+class Truth:
+    """The scenarios' own words: members by (pid, comm), in the order in which they were made."""
+
+    def __init__(self, folder):
+        lines = [line for path in sorted(glob.glob(os.path.join(folder, "truth*.jsonl"))) for line in records_of(path)]
+        self.lines = collections.defaultdict(list)
+        for line in lines:
+            self.lines[line["kind"]].append(line)
+        self.begun = collections.defaultdict(list)  # pid -> (time, scenario)
+        for line in self.lines["scenario"]:
+            self.begun[line["pid"]].append((line["at_ns"], line["scenario"]))
+        self.members = self.lines["communicator"]
+        for member in self.members:
+            member["whole_name"] = (self.scenario(member["pid"], member["init_begun_ns"]), member["name"])
+            member["ending"] = self._ending(member)
+
+    def scenario(self, pid, at_ns):
+        place = bisect.bisect(self.begun[pid], (at_ns, "~")) - 1
+        return self.begun[pid][place][1]
+
+    def _ending(self, member):
+        ends = [end for end in self.lines["communicator_end"] + self.lines["failure"]
+                if (end["pid"], end["comm"]) == (member["pid"], member["comm"]) and end["at_ns"] > member["init_ended_ns"]
+                and end.get("how", end.get("what")) in ENDINGS]
+        first = min(ends, key=lambda end: end["at_ns"], default=None)
+        return ENDINGS[first.get("how", first.get("what"))] if first else 0
+
+    def member_at(self, pid, comm, at_ns):
+        """Who had this ncclComm_t at a time; connections are made before the membership is noted."""
+        found = [m for m in self.members if (m["pid"], m["comm"]) == (pid, comm) and m["init_begun_ns"] <= at_ns]
+        return max(found, key=lambda m: m["init_begun_ns"], default=None)
+
+
+class Host:
+    """The last word of qpscope-host on everything that it named."""
+
+    def __init__(self, path):
+        records = records_of(path)
+        self.processes, self.communicators, self.queue_pairs = (
+            {record[kind]: record for record in records if record["record"] == kind}
+            for kind in ("process", "communicator", "queue_pair"))
+        calls = {}
+        for record in records:
+            if record["record"] == "call":
+                key = (record["source"], record["operation"], record["peer"], record["sequence"], record["flags"] & 12)
+                calls[key] = record
+        self.calls = list(calls.values())
+        self.losses = [record for record in records if record["record"] == "loss"]
+
+    def pid(self, record):
+        return self.processes[record["process"]]["pid"]
+
+    def member(self, truth_member):
+        """The communicator that was made within the time in which the truth says so."""
+        found = [c for c in self.communicators.values()
+                 if self.pid(c) == truth_member["pid"] and int(c["pointer"], 16) == int(truth_member["comm"], 16)
+                 and truth_member["init_begun_ns"] <= c["created_ns"] <= truth_member["init_ended_ns"]]
+        return found[0] if len(found) == 1 else None
+
+    def queue_pair(self, connection):
+        found = [q for q in self.queue_pairs.values()
+                 if (q["device"], q["qpn"]) == (connection["device"], connection["qpn"])]
+        return min(found, key=lambda q: abs(q["created_ns"] - connection["created_ns"]), default=None)
+
+
+def check_members(truth, host):
+    for member in truth.members:
+        what = f"{member['whole_name']}, rank {member['rank']}"
+        record = host.member(member)
+        if record is None:
+            yield f"{what}: not seen"
+            continue
+        wanted = (member["comm_rank"], member["ranks"], CREATORS[member["creator"]], member["device"], member["ending"])
+        found = tuple(record[name] for name in ("rank", "ranks_count", "creator", "cuda_device", "ending"))
+        if wanted != found:
+            yield f"{what}: rank, ranks, creator, device, ending are {found}, not {wanted}"
+    parts = [c for c in host.communicators.values() if c["ending"] != NO_PART]
+    if len(parts) != len(truth.members):
+        yield f"{len(parts)} communicators of ranks, not {len(truth.members)}"
+
+
+def check_identities(truth, host):
+    by_name, by_identity = collections.defaultdict(set), collections.defaultdict(set)
+    for member in truth.members:
+        record = host.member(member)
+        if record is None or member["creator"] == "CommGrow":
+            continue  # those who join and those who were there have identities of different kinds: joined by hash
+        by_name[member["whole_name"]].add(record["identity"])
+        by_identity[record["identity"]].add((member["whole_name"], member["pid"] if member["creator"] == "CommInitAll" else 0))
+    yield from (f"{name} has {len(found)} identities" for name, found in by_name.items() if len(found) != 1)
+    yield from (f"identity {identity} stands for {sorted(found)}" for identity, found in by_identity.items() if len(found) != 1)
+
+
+def owner_findings(truth, host, connection, record):
+    member = truth.member_at(connection["pid"], connection["comm"], connection["created_ns"])
+    communicator = host.communicators.get(record["communicator"])
+    if communicator is None:
+        yield "has no communicator"
+    elif not connection["shared"] and host.member(member) is not communicator:
+        yield f"is given to {communicator['pointer']}, not to {member['whole_name']}"
+    if host.pid(record) != connection["pid"]:
+        yield f"made by {host.pid(record)}, not {connection['pid']}"
+    if record["remote_qpn"] != connection["remote_qpn"]:
+        yield f"remote QPN {record['remote_qpn']}, not {connection['remote_qpn']}"
+    is_flush, is_pxn = connection["role"] == "flush", connection["tp_rank"] != connection["owner_rank"]
+    if bool(record["flags"] & FLUSH) != is_flush or record["flags"] & FOREIGN:
+        yield f"flags {record['flags']}, but its role is {connection['role']}"
+    if not connection["shared"] and bool(record["flags"] & PXN) != is_pxn:
+        yield f"flags {record['flags']}, but it is {'' if is_pxn else 'not '}for another rank"
+
+
+def proxy_findings(connection, record):
+    """What the proxy's own messages tell."""
+    if connection["role"] == "flush":
+        return
+    wanted = (SIDES[connection["role"]], connection["channel"], connection["tp_peer"])
+    found = tuple(record[name] for name in ("side", "channel", "far_rank"))
+    if wanted != found:
+        yield f"side, channel, far rank are {found}, not {wanted}"
+    if record["origin_rank"] != connection["tp_rank"]:
+        yield f"origin rank {record['origin_rank']}, not {connection['tp_rank']}"
+
+
+def check_queue_pairs(truth, host):
+    for connection in truth.lines["connection"]:
+        record = host.queue_pair(connection)
+        what = f"{connection['device']} QPN {connection['qpn']} ({truth.scenario(connection['pid'], connection['at_ns'])})"
+        if record is None:
+            yield f"{what}: not seen"
+            continue
+        for finding in [*owner_findings(truth, host, connection, record), *proxy_findings(connection, record)]:
+            yield f"{what}: {finding}"
+
+
+def check_calls(truth, host):
+    """How often each operation was called on each communicator, by itself and within a capture."""
+    wanted, found = collections.Counter(), collections.Counter()
+    for call in truth.lines["call"]:
+        member = truth.member_at(call["pid"], call["comm"], call["called_ns"])
+        operation = "Broadcast" if call["operation"] == "Bcast" else call["operation"]
+        if operation in COUNTED:
+            wanted[host_key(host, member), COUNTED[operation], bool(call.get("captured"))] += 1
+    for call in host.calls:
+        if call["operation"] in COUNTED.values() and not call["flags"] & REPLAYED:
+            found[call["source"], call["operation"], bool(call["flags"] & CAPTURED)] += 1
+    for key in sorted(set(wanted) | set(found), key=str):
+        if wanted[key] != found[key]:
+            yield f"communicator, operation, captured {key}: {found[key]} calls, not {wanted[key]}"
+
+
+def host_key(host, member):
+    record = host.member(member)
+    return record["communicator"] if record else None
+
+
+def check_losses(truth, host):
+    yield from (f"loss: {loss}" for loss in host.losses)
+
+
+CHECKS = (("communicators", check_members), ("identities", check_identities), ("queue pairs", check_queue_pairs),
+          ("calls", check_calls), ("nothing was lost", check_losses))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    folder = parser.parse_args().folder
+    truth, host = Truth(folder), Host(os.path.join(folder, "host.json"))
+    failed = 0
+    print(f"1..{len(CHECKS)}")
+    for number, (name, check) in enumerate(CHECKS, 1):
+        findings = list(check(truth, host))
+        failed += bool(findings)
+        print(f"{'not ok' if findings else 'ok'} {number} - {name} ({len(truth.members)} members, "
+              f"{len(truth.lines['connection'])} queue pairs, {len(truth.lines['call'])} calls)")
+        for finding in findings[:12]:
+            print(f"#   {finding}")
+        if len(findings) > 12:
+            print(f"#   and {len(findings) - 12} more")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
