@@ -3,7 +3,7 @@
 """check_exercise.py FOLDER: compares what qpscope-host said about exercised scenarios with their truth, as TAP.
 
 FOLDER is a job's folder as run.sh --exercise leaves it, with a hook that ran `qpscope-host --json` into host.json.
-Exit status 1 when something is not right.
+Communicators that the host side met late have no creator; --prompt allows none. Exit status 1 when something is not right.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import os
 import sys
 
 FLUSH, FOREIGN, PXN = 1, 2, 4
+LATE = 1  # of communicators: the host side came after their making
 CREATORS = {"CommInitRank": 1, "CommInitRankConfig": 2, "CommInitRankScalable": 3, "CommInitAll": 4, "CommSplit": 5,
             "CommShrink": 6, "CommGrow": 7}
 ENDINGS = {"CommDestroy": 1, "CommAbort": 2, "killed": 3}
@@ -43,7 +44,7 @@ class Truth:
         self.members = self.lines["communicator"]
         for member in self.members:
             member["whole_name"] = (self.scenario(member["pid"], member["init_begun_ns"]), member["name"])
-            member["ending"] = self._ending(member)
+            member["ending"], member["ended_ns"] = self._ending(member)
 
     def scenario(self, pid, at_ns):
         place = bisect.bisect(self.begun[pid], (at_ns, "~")) - 1
@@ -54,7 +55,7 @@ class Truth:
                 if (end["pid"], end["comm"]) == (member["pid"], member["comm"]) and end["at_ns"] > member["init_ended_ns"]
                 and end.get("how", end.get("what")) in ENDINGS]
         first = min(ends, key=lambda end: end["at_ns"], default=None)
-        return ENDINGS[first.get("how", first.get("what"))] if first else 0
+        return (ENDINGS[first.get("how", first.get("what"))], first["at_ns"]) if first else (0, 1 << 63)
 
     def member_at(self, pid, comm, at_ns):
         """Who had this ncclComm_t at a time; connections are made before the membership is noted."""
@@ -82,10 +83,12 @@ class Host:
         return self.processes[record["process"]]["pid"]
 
     def member(self, truth_member):
-        """The communicator that was made within the time in which the truth says so."""
+        """The communicator that was made within the time in which the truth says so, or seen late within its life."""
+        end_ns = truth_member["ended_ns"]
         found = [c for c in self.communicators.values()
                  if self.pid(c) == truth_member["pid"] and int(c["pointer"], 16) == int(truth_member["comm"], 16)
-                 and truth_member["init_begun_ns"] <= c["created_ns"] <= truth_member["init_ended_ns"]]
+                 and truth_member["init_begun_ns"] <= (c["created_ns"] or c["ready_ns"])
+                 <= (end_ns if c["flags"] & LATE else truth_member["init_ended_ns"])]
         return found[0] if len(found) == 1 else None
 
     def queue_pair(self, connection):
@@ -101,7 +104,8 @@ def check_members(truth, host):
         if record is None:
             yield f"{what}: not seen"
             continue
-        wanted = (member["comm_rank"], member["ranks"], CREATORS[member["creator"]], member["device"], member["ending"])
+        creator = 0 if record["flags"] & LATE else CREATORS[member["creator"]]
+        wanted = (member["comm_rank"], member["ranks"], creator, member["device"], member["ending"])
         found = tuple(record[name] for name in ("rank", "ranks_count", "creator", "cuda_device", "ending"))
         if wanted != found:
             yield f"{what}: rank, ranks, creator, device, ending are {found}, not {wanted}"
@@ -184,6 +188,11 @@ def host_key(host, member):
     return record["communicator"] if record else None
 
 
+def check_prompt(truth, host):
+    late = [c for c in host.communicators.values() if c["flags"] & LATE]
+    yield from (f"communicator {c['communicator']} of process {host.pid(c)} was met late" for c in late)
+
+
 def check_losses(truth, host):
     yield from (f"loss: {loss}" for loss in host.losses)
 
@@ -195,11 +204,14 @@ CHECKS = (("communicators", check_members), ("identities", check_identities), ("
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    folder = parser.parse_args().folder
+    parser.add_argument("--prompt", action="store_true", help="no communicator may have been met late")
+    options = parser.parse_args()
+    folder = options.folder
     truth, host = Truth(folder), Host(os.path.join(folder, "host.json"))
     failed = 0
-    print(f"1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
+    checks = CHECKS + ((("no communicator was met late", check_prompt),) if options.prompt else ())
+    print(f"1..{len(checks)}")
+    for number, (name, check) in enumerate(checks, 1):
         findings = list(check(truth, host))
         failed += bool(findings)
         print(f"{'not ok' if findings else 'ok'} {number} - {name} ({len(truth.members)} members, "

@@ -68,7 +68,7 @@ foreign_traffic() {
 job_defaults() {
     job_ranks=4 job_steps=12 job_fault=none job_rank=1 job_delay=100 job_first_step=4 job_seed=1 job_channels=2
     job_two_in_one='' job_gdr='' job_qps=1 job_algorithm=Ring job_protocol=Simple job_library='' job_foreign=''
-    job_tracer=1 job_pcap='' job_train='' job_limit_s=240 job_standin='' job_exercise=''
+    job_tracer=1 job_pcap='' job_train='' job_limit_s=240 job_standin='' job_exercise='' job_settle_ms=1000
 }
 
 job_options() {
@@ -80,6 +80,7 @@ job_options() {
         --pcap) job_pcap=1 && shift && continue ;;
         --standin) job_standin=1 && shift && continue ;;
         --exercise) job_exercise=$2 ;;
+        --settle) job_settle_ms=$2 ;;
         --ranks) job_ranks=$2 ;;
         --steps) job_steps=$2 ;;
         --fault) job_fault=$2 ;;
@@ -156,7 +157,8 @@ rank_start() {
         --fault "$job_fault" --fault-rank "$job_rank" --fault-delay-ms "$job_delay" --fault-first-step "$job_first_step")
     [ -z "$job_exercise" ] || {
         program=exercise/exercise
-        arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --meet /lab/meet --wait-release --library "$job_library_path")
+        arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --meet /lab/meet --wait-release --library "$job_library_path"
+            --settle-ms "$job_settle_ms")
     }
     # shellcheck disable=SC2086
     NCCL_HOSTID=host$r NCCL_IB_HCA=$devices STANDIN_DEVICES=$2 LAB_TRUTH=/lab/out/$job_name/truth$r.jsonl \

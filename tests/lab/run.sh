@@ -27,6 +27,7 @@ Boots one guest and runs one training job in it, or the jobs of a plan.
   --library-name F   the collective library under this file name
   --standin          train on the stand-in for NCCL 2.30 instead of RCCL
   --exercise "S..."  no training: these scenarios of tests/workload/exercise, on the stand-in
+  --settle MS        how long an exercise waits between loading the library and its first call (1000)
   --foreign A,B      one ib_write_bw beside the job, from rank A's device to rank B's
   --no-tracer        without the tracer of queue pairs
   --pcap             captures of each rank's far end: JOB/far<r>.pcap
@@ -42,7 +43,7 @@ USAGE
 }
 
 valued=' --out --build --plan --hook --timeout --name --ranks --steps --fault --rank --delay --first-step --seed --channels --qps
-    --algorithm --protocol --library-name --foreign --train --exercise '
+    --algorithm --protocol --library-name --foreign --train --exercise --settle '
 
 option_check() { # OPTION [VALUE]
     [[ $valued =~ [[:space:]]$1[[:space:]] ]] || lab_die "unknown option $1" "run.sh --help lists the options" 2

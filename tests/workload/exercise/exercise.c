@@ -17,26 +17,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct options {
-    int64_t rank, ranks_here, ranks;
+    int64_t rank, ranks_here, ranks, settle_ms;
     const char *library, *meet;
     bool wait_release;
 };
 
 static void usage_print(void)
 {
-    puts("usage: exercise [OPTIONS] SCENARIO...\n"
-         "Runs scenarios on a collective library, one after the other. LAB_TRUTH=FILE: what really happened goes "
-         "there.\n"
-         "  --ranks N       ranks (4)\n"
-         "  --rank R        be this rank only; the others are started apart\n"
-         "  --ranks-here N  with --rank: stand for N ranks, for scenarios of one process alone (1)\n"
-         "  --library FILE  the collective library (libnccl.so.2)\n"
-         "  --meet DIR      directory that all ranks share; must be empty (.)\n"
-         "  --wait-release  at the end wait until the file DIR/release is there\n"
-         "scenarios:");
+    puts(
+        "usage: exercise [OPTIONS] SCENARIO...\n"
+        "Runs scenarios on a collective library, one after the other. LAB_TRUTH=FILE: what really happened goes "
+        "there.\n"
+        "  --ranks N       ranks (4)\n"
+        "  --rank R        be this rank only; the others are started apart\n"
+        "  --ranks-here N  with --rank: stand for N ranks, for scenarios of one process alone (1)\n"
+        "  --settle-ms MS  between loading the library and its first call, for the GPU's set-up that is not there (0)\n"
+        "  --library FILE  the collective library (libnccl.so.2)\n"
+        "  --meet DIR      directory that all ranks share; must be empty (.)\n"
+        "  --wait-release  at the end wait until the file DIR/release is there\n"
+        "scenarios:");
     for (int i = 0; i < scenarios_count; i++)
         printf("  %-14s  %s\n", scenarios[i].name, scenarios[i].help);
 }
@@ -76,6 +79,7 @@ static int rank_run(const struct options *options, char **names)
 
     truth_clock();
     api_open(options->library);
+    nanosleep(&(struct timespec){options->settle_ms / 1000, options->settle_ms % 1000 * 1000000}, NULL);
     for (; *names; names++)
         wrong += scenario_run(scenario_find(*names), options);
     truth_clock();
@@ -114,6 +118,7 @@ static int options_parse(struct options *options, int argc, char **argv)
     static const struct option known[] = {{"ranks", required_argument, NULL, 'n'},
                                           {"rank", required_argument, NULL, 'r'},
                                           {"ranks-here", required_argument, NULL, 'i'},
+                                          {"settle-ms", required_argument, NULL, 's'},
                                           {"library", required_argument, NULL, 'l'},
                                           {"meet", required_argument, NULL, 'm'},
                                           {"wait-release", no_argument, NULL, 'w'},
@@ -130,6 +135,9 @@ static int options_parse(struct options *options, int argc, char **argv)
             break;
         case 'i':
             options->ranks_here = strtol(optarg, NULL, 0);
+            break;
+        case 's':
+            options->settle_ms = strtol(optarg, NULL, 0);
             break;
         case 'l':
             options->library = optarg;
