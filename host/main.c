@@ -15,10 +15,12 @@
 
 #include "host/control.h"
 #include "host/counter.h"
+#include "host/detach.h"
 #include "host/discovery.h"
 #include "host/follow.h"
 #include "host/probe.h"
 #include "host/publisher.h"
+#include "host/rights.h"
 #include "host/tracker/tracker.h"
 #include "host/watch.h"
 #include "host/work.h"
@@ -27,6 +29,7 @@
 #include "wire/seal.h"
 
 #define TICK_MS 50
+#define SCAN_MS 1000
 /* A probe takes its time before it hands its event over. */
 #define HAND_OVER_NS 1000000
 
@@ -40,6 +43,7 @@ struct settings {
     struct option_list libraries;
     uint64_t buffer_bytes;
     bool check;
+    bool detach;
     bool json;
     bool verbose;
 };
@@ -92,6 +96,10 @@ static const struct option_spec option_specs[] = {
      .kind = OPTION_FLAG,
      .offset = SETTING(check),
      .help = "load the probes, say what is missing if they cannot be, and end"},
+    {.name = "detach",
+     .kind = OPTION_FLAG,
+     .offset = SETTING(detach),
+     .help = "end every qpscope-host on this machine, and its probes with it; say what was found, and end"},
     {.name = "json",
      .short_name = 'j',
      .kind = OPTION_FLAG,
@@ -126,7 +134,8 @@ struct host {
     uint64_t counters[HOST_COUNTERS];
     struct counter_table counter_table;
     struct probe *probe;
-    struct watch *watch;
+    struct watch *watch; /* NULL = may not be had */
+    uint64_t ticks;
     struct discovery *discovery;
     struct tracker *tracker;
     struct publisher *publisher;
@@ -314,6 +323,8 @@ static int open_following(struct host *host, const struct settings *settings)
 
 static void read_mappings(struct host *host)
 {
+    if (host->watch == NULL)
+        return;
     const uint64_t lost = watch_read(host->watch, look_at_mapping, host);
     if (lost == 0)
         return;
@@ -327,6 +338,13 @@ static void describe_again(struct host *host)
     if (epoch != host->described_epoch)
         tracker_describe(host->tracker);
     host->described_epoch = epoch;
+}
+
+/* Where no mapping is told of. */
+static void scan_now_and_then(struct host *host)
+{
+    if (host->watch == NULL && ++host->ticks % (SCAN_MS / TICK_MS) == 0)
+        discovery_scan_processes(host->discovery);
 }
 
 static int tick(struct host *host)
@@ -349,6 +367,7 @@ static int tick(struct host *host)
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
+    scan_now_and_then(host);
     const int published = publisher_tick(host->publisher);
     describe_again(host);
     return published;
@@ -365,7 +384,7 @@ static int run(struct host *host)
             int error = 0;
             if (events[i].data.fd == host->signals)
                 return 0;
-            if (events[i].data.fd == watch_descriptor(host->watch))
+            if (host->watch != NULL && events[i].data.fd == watch_descriptor(host->watch))
                 read_mappings(host);
             else if (events[i].data.fd == host->timer)
                 error = tick(host);
@@ -401,10 +420,11 @@ static int open_poll(struct host *host)
     host->signals = signalfd(-1, &signals, SFD_CLOEXEC);
     if (host->poll < 0 || host->timer < 0 || host->signals < 0 || timerfd_settime(host->timer, 0, &interval, NULL) != 0)
         return log_error_return(-errno, "cannot set up waiting: %s", strerror(errno));
-    const int descriptors[] = {host->signals, watch_descriptor(host->watch), probe_descriptor(host->probe), host->timer,
+    const int descriptors[] = {host->signals, probe_descriptor(host->probe), host->timer,
+                               host->watch == NULL ? -1 : watch_descriptor(host->watch),
                                host->control == NULL ? -1 : control_descriptor(host->control)};
-    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0] && descriptors[i] >= 0; i++) {
-        const int error = poll_add(host, descriptors[i]);
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        const int error = descriptors[i] < 0 ? 0 : poll_add(host, descriptors[i]);
         if (error != 0)
             return log_error_return(error, "cannot set up waiting: %s", strerror(-error));
     }
@@ -442,6 +462,14 @@ static int open_tracker(struct host *host)
     return tracker_create(&host->tracker, &options);
 }
 
+/* Without it jobs are still found, only later. */
+static void open_watch(struct host *host)
+{
+    if (watch_open(&host->watch) != 0)
+        log_warning("new processes and libraries are noticed up to %d ms late: what they do until then is missed",
+                    SCAN_MS);
+}
+
 static int open_parts(struct host *host, const struct settings *settings)
 {
     const struct probe_options probe_options = {settings->buffer_bytes, take_event, host};
@@ -456,7 +484,7 @@ static int open_parts(struct host *host, const struct settings *settings)
     if (error == 0)
         error = open_tracker(host);
     if (error == 0)
-        error = watch_open(&host->watch);
+        open_watch(host);
     if (error == 0)
         error = discovery_create(&host->discovery, &discovery_options);
     if (error == 0)
@@ -476,6 +504,7 @@ static int discover(struct host *host, const struct settings *settings)
         if (error != 0)
             return error;
     }
+    rights_warn();
     discovery_scan_processes(host->discovery);
     read_mappings(host);
     for (size_t i = 0; i < settings->roots.count; i++)
@@ -524,6 +553,8 @@ int main(int argc, char **argv)
     log_init(program.name, settings.verbose ? LOG_DEBUG : LOG_INFO);
     if (settings.check)
         return check(&settings) == 0 ? 0 : 1;
+    if (settings.detach)
+        return detach_all() == 0 ? 0 : 1;
     static struct host host = {.poll = -1, .timer = -1, .signals = -1};
     int error = open_parts(&host, &settings);
     if (error == 0)

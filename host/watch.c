@@ -92,8 +92,9 @@ int watch_open(struct watch **watch)
         fresh->rings_count++;
     }
     if (error != 0) {
-        log_error("cannot watch for new processes: perf_event_open: %s; run as root or with CAP_PERFMON",
-                  strerror(-error));
+        log_warning("cannot watch for new processes: perf_event_open: %s; run as root or with CAP_PERFMON, and let a "
+                    "container's seccomp profile allow it",
+                    strerror(-error));
         watch_close(&fresh);
         return error;
     }

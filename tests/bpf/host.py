@@ -18,11 +18,11 @@ LATE, GROUPED, AFTER_LOSS, FLUSH, FOREIGN = 1, 1, 2, 1, 2
 class Host:
     """A running qpscope-host; its records by kind, its diagnostics as lines."""
 
-    def __init__(self, binary, *options, prefix=()):
+    def __init__(self, binary, *options, prefix=(), setup=None):
         self.log = []
         self.lines = []
         self.process = subprocess.Popen([*prefix, binary, "--json", "--verbose", *options], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, bufsize=1)
+                                        stderr=subprocess.PIPE, text=True, bufsize=1, preexec_fn=setup)
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stderr, self.log), (self.process.stdout, self.lines))]
         for reader in self.readers:
