@@ -44,6 +44,7 @@ static void forget_run(struct analysis *analysis)
 {
     if (!analysis->ran)
         return;
+    posting_fini(&analysis->posting);
     hosted_fini(&analysis->hosted);
     job_fini(&analysis->job);
     evidence_fini(&analysis->evidence);
@@ -78,6 +79,7 @@ void analysis_run(struct analysis *analysis)
     evidence_find(&analysis->evidence, &analysis->naming, &analysis->counted, &analysis->intake);
     job_build(&analysis->job, ranks, &analysis->evidence, analysis->records.items, analysis->records.count);
     hosted_build(&analysis->hosted, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->job);
+    posting_build(&analysis->posting, &analysis->naming, &analysis->intake, &analysis->timeline);
     analysis->ran = true;
 }
 

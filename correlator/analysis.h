@@ -18,6 +18,7 @@
 #include "correlator/naming.h"
 #include "correlator/node.h"
 #include "correlator/pin.h"
+#include "correlator/posted.h"
 #include "correlator/timeline.h"
 
 #define ANALYSIS_MEMORY_BYTES (1024u * 1024u * 1024u)
@@ -33,6 +34,7 @@ struct analysis {
     rank_operation_records records;
     struct job job;
     struct hosted hosted;
+    struct posting posting;
     bool ran; /* the tables below intake are those of the last run */
 };
 

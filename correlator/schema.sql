@@ -458,6 +458,31 @@ CREATE TABLE host_delay ( -- what kept one thread of a job from running
     tcp_retransmissions  INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE followed ( -- when posts and completions were followed; outside of that nothing is in `post`
+    emitter INTEGER NOT NULL REFERENCES emitter(id),
+    request INTEGER NOT NULL, -- the asker's number
+    what    TEXT NOT NULL,
+    from_ns INTEGER NOT NULL,
+    to_ns   INTEGER NOT NULL,
+    hits    INTEGER NOT NULL, -- of the probes, each 2 to 4 us of the job's time
+    ended   TEXT NOT NULL     -- in time, hits spent (it may have ended before to_ns), replaced, refused
+) STRICT;
+
+CREATE TABLE post ( -- a list of send requests given to a queue pair's provider, while that was followed
+    id           INTEGER PRIMARY KEY,
+    queue_pair   INTEGER NOT NULL REFERENCES queue_pair(id),
+    tid          INTEGER NOT NULL,
+    posted_ns    INTEGER NOT NULL,
+    bound_ns     INTEGER NOT NULL, -- error of posted_ns and completed_ns
+    bytes        INTEGER NOT NULL,
+    requests     INTEGER NOT NULL,
+    operation    TEXT NOT NULL,    -- of the last request: write, write with immediate, send, read, ...
+    cut          INTEGER NOT NULL, -- 1: bytes and requests are too low
+    completed_ns INTEGER,          -- a completion of it or a later one was taken; NULL: not seen
+    status       INTEGER,          -- enum ibv_wc_status of its own completion, 0 = good
+    message      INTEGER REFERENCES message(id) -- its first one on the wire; NULL: none fits exactly
+) STRICT;
+
 CREATE TABLE transport ( -- by which way a rank's data went
     step        INTEGER REFERENCES step(id), -- NULL: in all that was seen of the rank
     rank        INTEGER NOT NULL,
@@ -483,6 +508,15 @@ SELECT flow.id, flow.source_rank, flow.destination_rank, communicator.identity A
        port.name AS port, flow.source, flow.destination, flow.destination_qpn, flow.payload_bytes, flow.data_frames,
        flow.retransmitted_frames, flow.marked_frames, flow.cnps
 FROM flow JOIN port ON port.id = flow.port LEFT JOIN communicator ON communicator.id = flow.communicator;
+
+-- where the time of a post went: in the proxy before it, between the post and the wire, on the wire, until it was noticed
+CREATE VIEW post_time AS
+SELECT post.id, post.queue_pair, post.posted_ns, post.bytes, post.requests,
+       post.posted_ns - max(before.completed_ns) AS after_completion_ns,
+       message.first_ns - post.posted_ns AS to_wire_ns, post.completed_ns - message.first_ns AS on_wire_ns, post.bound_ns
+FROM post LEFT JOIN message ON message.id = post.message
+LEFT JOIN post AS before ON before.queue_pair = post.queue_pair AND before.completed_ns <= post.posted_ns
+GROUP BY post.id;
 
 CREATE VIEW late_rank AS
 SELECT operation.step, operation.place, operation.kind, rank_operation.rank, rank_operation.late_ns / 1000.0 AS late_us,

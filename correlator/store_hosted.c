@@ -45,6 +45,39 @@ static void put_delays(struct store *store, const struct hosted *hosted)
     }
 }
 
+static const char *request_name(unsigned opcode)
+{
+    static const char *const names[] = {"write", "write with immediate", "send",         "send with immediate",
+                                        "read",  "compare and swap",     "fetch and add"}; /* enum ibv_wr_opcode */
+    return opcode < sizeof names / sizeof names[0] ? names[opcode] : "other";
+}
+
+static void put_posts(struct store *store, const struct posting *posting)
+{
+    for (size_t i = 0; i < posting->posts.count; i++) {
+        const struct posted *post = &posting->posts.items[i];
+        const struct record_work *record = &post->record;
+        store_put(store, STORE_post, "iiiiiiisinkr", (i64)i + 1, (i64)post->queue_pair + 1, (i64)record->tid,
+                  (i64)post->posted_ns, (i64)post->bound_ns, (i64)record->bytes, (i64)record->requests,
+                  request_name(record->opcode), (i64)((record->flags & WORK_CUT) != 0), (i64)post->completed_ns,
+                  (int)(post->completed_ns != 0), (i64)post->status,
+                  post->message < 0 ? (i64)-1 : (i64)post->message + 1);
+    }
+}
+
+static void put_followed(struct store *store, const struct posting *posting)
+{
+    static const char *const ends[] = {"unknown", "in time", "hits spent", "replaced", "refused"};
+
+    for (size_t i = 0; i < posting->followed.count; i++) {
+        const struct followed *followed = &posting->followed.items[i];
+        const struct record_followed *record = &followed->record;
+        store_put(store, STORE_followed, "iisiiis", (i64)followed->stream + 1, (i64)record->header.source,
+                  record->what == FOLLOW_WORK ? "work" : "unknown", (i64)followed->from_ns, (i64)followed->to_ns,
+                  (i64)record->hits, ends[record->end < sizeof ends / sizeof ends[0] ? record->end : 0]);
+    }
+}
+
 static const char *transport_name(enum transport_kind kind)
 {
     static const char *const names[] = {"none", "rdma", "sockets", "unknown"};
@@ -57,6 +90,8 @@ void store_hosted(struct store *store, const struct analysis *analysis)
 
     put_markers(store, hosted);
     put_delays(store, hosted);
+    put_followed(store, &analysis->posting);
+    put_posts(store, &analysis->posting);
     for (size_t i = 0; i < hosted->transports.count; i++) {
         const struct transport *transport = &hosted->transports.items[i];
         store_put(store, STORE_transport, "riiiiiis", (i64)transport->step, (i64)transport->rank,
