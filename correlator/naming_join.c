@@ -137,6 +137,34 @@ static int32_t find_receiver(const struct naming *naming, const struct ends *end
     return best;
 }
 
+/* With whom a late queue pair is connected, only the wire shows: the receiver knows the sender's QPN, and each end's
+ * agrees with the other's. */
+static int32_t find_late_sender(const struct naming *naming, const struct ends *ends, const struct flow *flow)
+{
+    const uint32_t qpn = flow->receiver < 0 ? 0 : naming->queue_pairs.items[flow->receiver].record.remote_qpn;
+    const uint8_t *source = flow->record.source;
+    int32_t best = -1;
+
+    for (size_t i = first_end(ends->local.items, ends->local.count, source, qpn);
+         qpn != 0 && i < ends->local.count && end_order(&ends->local.items[i], source, qpn) == 0; i++) {
+        const struct queue_pair *pair = &naming->queue_pairs.items[ends->local.items[i].queue_pair];
+        if ((pair->record.flags & QUEUE_PAIR_LATE) != 0 && pair->record.remote_qpn == flow->record.destination_qpn &&
+            alive(pair, flow->first_ns, flow->first_ns, 2 * naming->bound_ns))
+            best = later(naming, best, ends->local.items[i].queue_pair);
+    }
+    return best;
+}
+
+static void join_peers(struct naming *naming, const struct flow *flow)
+{
+    if (flow->sender < 0 || flow->receiver < 0)
+        return;
+    struct queue_pair *sender = &naming->queue_pairs.items[flow->sender];
+    struct queue_pair *receiver = &naming->queue_pairs.items[flow->receiver];
+    sender->peer = sender->peer < 0 ? flow->receiver : sender->peer;
+    receiver->peer = receiver->peer < 0 ? flow->sender : receiver->peer;
+}
+
 struct sighting { /* of a flow, to be compared with others */
     const struct record_flow *record;
     size_t stream;
@@ -203,6 +231,9 @@ static void join_ends(struct naming *naming)
         flow->receiver = flow->sender >= 0 ? naming->queue_pairs.items[flow->sender].peer : -1;
         if (flow->receiver < 0 && !flow->is_contested)
             flow->receiver = find_receiver(naming, &ends, flow);
+        if (flow->sender < 0)
+            flow->sender = find_late_sender(naming, &ends, flow);
+        join_peers(naming, flow);
         if (flow->sender >= 0)
             *(int32_t *)array_add(&naming->queue_pairs.items[flow->sender].flows_out) = (int32_t)i;
         if (flow->receiver >= 0)
@@ -379,6 +410,7 @@ void naming_join(struct naming *naming)
     join_communicators(naming);
     naming_number(naming);
     join_ends(naming);
+    naming_own(naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         naming->queue_pairs.items[i].role = role_of(naming, &naming->queue_pairs.items[i]);
     naming_rank(naming);

@@ -27,5 +27,9 @@ void naming_rank_children(struct naming *naming);
  */
 void naming_number(struct naming *naming);
 
+/* Gives queue pairs that were made before anybody looked to their communicators. Needs ends and communicators joined
+ * (naming_owner.c). */
+void naming_own(struct naming *naming);
+
 /* Gives every member its job rank (naming_rank.c). Needs the communicators joined. */
 void naming_rank(struct naming *naming);

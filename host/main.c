@@ -20,6 +20,7 @@
 #include "host/follow.h"
 #include "host/probe.h"
 #include "host/publisher.h"
+#include "host/resident.h"
 #include "host/rights.h"
 #include "host/tracker/tracker.h"
 #include "host/watch.h"
@@ -30,6 +31,8 @@
 
 #define TICK_MS 50
 #define SCAN_MS 1000
+/* How often queue pairs that were there are looked at again. */
+#define RESIDENT_TICKS 200
 /* A probe takes its time before it hands its event over. */
 #define HAND_OVER_NS 1000000
 
@@ -185,6 +188,12 @@ static bool is_running(void *context, uint32_t pid)
 {
     (void)context;
     return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
+}
+
+static void follow(void *context, uint32_t pid)
+{
+    const struct host *host = context;
+    probe_follow(host->probe, pid);
 }
 
 static void raise_counter(struct host *host, enum host_counter counter, uint64_t value)
@@ -343,14 +352,33 @@ static void describe_again(struct host *host)
 /* Where no mapping is told of. */
 static void scan_now_and_then(struct host *host)
 {
-    if (host->watch == NULL && ++host->ticks % (SCAN_MS / TICK_MS) == 0)
+    if (host->watch == NULL && host->ticks % (SCAN_MS / TICK_MS) == 0)
         discovery_scan_processes(host->discovery);
+}
+
+/* What was made up to the list has been told by its probe, if by any, before the list is gone through. */
+static int read_residents(struct host *host)
+{
+    struct resident_list list = {0};
+    resident_read(&list);
+    const int error = probe_read(host->probe);
+    if (error == 0)
+        tracker_residents(host->tracker, list.items, list.count, publisher_now_ns(host->publisher));
+    resident_free(&list);
+    return error;
+}
+
+static int look_at_residents(struct host *host)
+{
+    const bool due = host->ticks % RESIDENT_TICKS == 0 && counter_read(host->counters, COUNT_QUEUE_PAIRS_LATE) != 0;
+    return due ? read_residents(host) : 0;
 }
 
 static int tick(struct host *host)
 {
     struct probe_losses losses;
     uint64_t expirations;
+    host->ticks++;
     if (read(host->timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN)
         return log_error_return(-errno, "cannot read the timer: %s", strerror(errno));
     const uint64_t before_ns = publisher_now_ns(host->publisher);
@@ -364,6 +392,9 @@ static int tick(struct host *host)
     tracker_tick(host->tracker, before_ns);
     probe_set_duty(host->probe, DUTY_DELAY, tracker_processes(host->tracker) != 0);
     follow_tick(host->follow);
+    const int looked = look_at_residents(host);
+    if (looked != 0)
+        return looked;
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
@@ -454,7 +485,7 @@ static int open_publisher(struct host *host, const struct settings *settings, in
 static int open_tracker(struct host *host)
 {
     const struct tracker_options options = {
-        .system = {find_library_path, read_gid, identify, is_running, publish, host},
+        .system = {find_library_path, read_gid, identify, is_running, follow, publish, host},
         .counters = host->counters,
         .started_ns = publisher_now_ns(host->publisher),
         .unique = seal_random(),
@@ -512,8 +543,9 @@ static int discover(struct host *host, const struct settings *settings)
     if (settings->roots.count == 0)
         discovery_scan_root(host->discovery, "");
     read_mappings(host);
+    const int error = read_residents(host);
     log_info("ready");
-    return 0;
+    return error;
 }
 
 static void close_parts(struct host *host)

@@ -429,6 +429,14 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
     tell_returns(probe);
 }
 
+void probe_follow(struct probe *probe, uint32_t pid)
+{
+    const uint32_t no_flags = 0; /* the first call that is probed sets some, and tells of the process */
+    if (bpf_map_update_elem(bpf_map__fd(probe->kernel->maps.processes), &pid, &no_flags, BPF_NOEXIST) != 0 &&
+        errno != EEXIST)
+        log_warning("the end of process %u will not be seen: %s", pid, strerror(errno));
+}
+
 void probe_set_layout(struct probe *probe, uint64_t library, const struct layout *layout)
 {
     const uint32_t number = (uint32_t)library;

@@ -48,6 +48,9 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
  */
 void probe_set_layout(struct probe *probe, uint64_t library, const struct layout *layout);
 
+/* Tells the end of a process also when it calls nothing that is probed. */
+void probe_follow(struct probe *probe, uint32_t pid);
+
 /*
  * Follows what one process posts or takes at one place of a file that it has mapped, as long as hits are left; -errno,
  * logged.

@@ -113,6 +113,21 @@ int process_open(pid_t pid, const struct mapping *mapping)
 }
 
 /* "fe80:0000:...": 8 groups of 4 hexadecimal digits. */
+pid_t process_of_thread(pid_t tid)
+{
+    char path[64], line[128];
+    int pid = -ESRCH;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -ESRCH;
+    while (pid == -ESRCH && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "Tgid: %d", &pid) != 1)
+            pid = -ESRCH;
+    fclose(file);
+    return pid;
+}
+
 static bool parse_gid(const char *text, uint8_t gid[16])
 {
     for (size_t i = 0; i < 8; i++) {

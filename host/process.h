@@ -42,6 +42,9 @@ int process_each_mapping(pid_t pid, mapping_visit *visit, void *context);
  */
 int process_open(pid_t pid, const struct mapping *mapping);
 
+/* The process of a thread; -ESRCH when it is gone. */
+pid_t process_of_thread(pid_t tid);
+
 /* The 16 bytes of a GID as /sys of the process's root (else our own) shows it; -ENOENT when it shows none. */
 int process_read_gid(pid_t pid, const char *device, unsigned port, unsigned index, uint8_t gid[16]);
 

@@ -85,10 +85,15 @@ void queue_pair_table_destroy(struct queue_pair_table **table)
     *table = NULL;
 }
 
+uint32_t queue_pair_number(struct queue_pair_table *table)
+{
+    return ++table->last_number;
+}
+
 static void describe(struct queue_pair_table *table, struct record_queue_pair *record,
                      const struct event_queue_pair_create *event)
 {
-    record->queue_pair = ++table->last_number;
+    record->queue_pair = queue_pair_number(table);
     record->qpn = event->qpn;
     record->type = (uint8_t)event->type;
     record->creator_tid = event->header.tid;

@@ -24,6 +24,9 @@ void queue_pair_table_destroy(struct queue_pair_table **table);
 int queue_pair_add(struct queue_pair_table *table, uint32_t process, const struct event_queue_pair_create *event,
                    struct record_queue_pair **queue_pair, struct record_queue_pair *older);
 
+/* The number of one that is kept elsewhere. */
+uint32_t queue_pair_number(struct queue_pair_table *table);
+
 struct record_queue_pair *queue_pair_find(const struct queue_pair_table *table, uint32_t process, uint64_t pointer);
 
 /* By its QPN; NULL also when two devices of the process have given the same one out. */

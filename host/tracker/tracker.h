@@ -25,6 +25,8 @@ struct tracker_system {
     /* Tells all that can be read of who a process is. */
     void (*identify)(void *context, uint32_t pid, identity_visit *visit, void *visitor);
     bool (*is_running)(void *context, uint32_t pid);
+    /* Sees to it that the process's end is told, though it has called nothing that is probed. */
+    void (*follow)(void *context, uint32_t pid);
     /* Takes a record (all but its header's kind and length is filled). */
     void (*publish)(void *context, enum record_kind kind, void *record);
     void *context;
@@ -51,6 +53,22 @@ void tracker_settle(struct tracker *tracker);
 
 /* Call at least every 100 ms, with the probes' clock, after the events that wait. */
 void tracker_tick(struct tracker *tracker, uint64_t now_ns);
+
+/*
+ * The queue pairs that the kernel has, all of them, every now and then. Those that no probe saw being made were there
+ * before the probes: they become records with QUEUE_PAIR_LATE. Those that are gone since, end.
+ */
+struct tracker_resident {
+    uint32_t pid;
+    uint32_t tid; /* who made it, where the kernel says; else 0 */
+    uint32_t qpn;
+    uint32_t remote_qpn;
+    uint8_t port;
+    uint8_t state; /* enum queue_pair_state */
+    uint8_t type;
+    char device[DEVICE_NAME_BYTES];
+};
+void tracker_residents(struct tracker *tracker, const struct tracker_resident *residents, size_t count, uint64_t at_ns);
 
 /* Publishes again everything that is followed, for a receiver that may lack it. */
 void tracker_describe(struct tracker *tracker);

@@ -27,6 +27,8 @@ struct tracker {
     struct proxy_table *proxies;
     /* queue_pair */
     struct queue_pair_table *queue_pairs;
+    /* resident */
+    struct resident_table *residents;
     /* call */
     struct call_groups *groups;
     /* marker */
@@ -74,6 +76,9 @@ void tracker_refuse(struct tracker *tracker, enum host_counter counter);
 
 /* The process of an event, published when it is new; NULL without memory. */
 struct job_process *tracker_process(struct tracker *tracker, const struct event_header *header);
+
+/* The process with this number, which has called nothing yet that is probed; NULL without memory. */
+struct job_process *tracker_process_found(struct tracker *tracker, uint32_t pid);
 
 /* ---- tracker_communicator.c ---- */
 

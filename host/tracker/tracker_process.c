@@ -48,6 +48,21 @@ struct job_process *tracker_process(struct tracker *tracker, const struct event_
     return process;
 }
 
+struct job_process *tracker_process_found(struct tracker *tracker, uint32_t pid)
+{
+    struct job_process *process = job_find(tracker->jobs, pid);
+    if (process != NULL)
+        return process;
+    process = job_process(tracker->jobs, pid);
+    if (process == NULL)
+        return NULL;
+    process->lineage_complete = false;
+    tracker->system.follow(tracker->system.context, pid);
+    publish_process(tracker, process);
+    publish_facts(tracker, process);
+    return process;
+}
+
 /* The process of this event: a new one where the older one's end was lost and its number is used again. */
 static struct job_process *process_that_started(struct tracker *tracker, const struct event_process *event)
 {

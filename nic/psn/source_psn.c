@@ -16,7 +16,7 @@
 #include "nic/mlx5/mlx5_layout.h"
 #include "nic/port/rdma_port.h"
 #include "nic/psn/psn.h"
-#include "nic/psn/rdma_netlink.h"
+#include "wire/rdma/rdma_netlink.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 

@@ -3,7 +3,7 @@
  * Any bytes as answers of the kernel's RDMA netlink. Checked: a message takes no more bytes than there are, sequence
  * numbers have 24 bits, and a raw context lies within its message.
  */
-#include "nic/psn/rdma_message.h"
+#include "wire/rdma/rdma_message.h"
 
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@
 
 #define SECOND     1000000000ULL
 #define MS         1000000ULL
-#define BOOTS_MAX  4
+#define BOOTS_MAX  6
 #define NO_COLOR   (-1)
 #define RANKS      4
 #define AFTER_LOSS CALL_AFTER_LOSS
@@ -488,6 +488,97 @@ static void test_three_deep(void **state)
     world_end(&world);
 }
 
+static void put_address(uint8_t *bytes, uint8_t last)
+{
+    const uint8_t address[ADDRESS_BYTES] = {[10] = 0xff, 0xff, 10, 0, 0, last};
+    memcpy(bytes, address, sizeof address);
+}
+
+static void add_late_pair(struct feed *feed, uint32_t number, uint8_t own, uint32_t qpn, uint32_t remote_qpn)
+{
+    struct record_queue_pair record = {.queue_pair = number,
+                                       .process = 1,
+                                       .qpn = qpn,
+                                       .remote_qpn = remote_qpn,
+                                       .state = QUEUE_PAIR_RTS,
+                                       .flags = QUEUE_PAIR_LATE};
+    put_address(record.address, own);
+    feed_add(feed, RECORD_QUEUE_PAIR, &record);
+}
+
+static void add_flow(struct feed *feed, uint32_t number, uint8_t from, uint8_t to, uint32_t qpn)
+{
+    struct record_flow flow = {.flow = number, .destination_qpn = qpn, .first_ns = 30 * SECOND, .port = 1};
+    put_address(flow.source, from);
+    put_address(flow.destination, to);
+    feed_add(feed, RECORD_FLOW, &flow);
+}
+
+/*
+ * Three ranks whose devices all count QPNs from 17, and whose queue pairs were there before their agents: both numbers
+ * of 0 -> 1 are those of 1 -> 2 too, and of 0 -> 2 turned round. Only what the wire shows tells them apart.
+ */
+static void add_late_ranks(struct world *world, bool two_communicators)
+{
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct feed *feed = add_boot(world, rank + 1, 90 + rank, 20 * SECOND);
+        add_process(feed, 1, 100 + rank, 0);
+        for (uint32_t i = 1; i <= (two_communicators ? 2 : 1); i++)
+            add_communicator(feed,
+                             (struct record_communicator){.communicator = i,
+                                                          .process = 1,
+                                                          .pointer = 0x10 * i,
+                                                          .ranks_count = 3,
+                                                          .rank = (int32_t)rank,
+                                                          .hash = 70 + i,
+                                                          .flags = COMMUNICATOR_LATE,
+                                                          .identity_kind = IDENTITY_OF_HASH},
+                             i == 1 ? "one" : "two");
+        add_late_pair(feed, 1, (uint8_t)(rank + 1), 17, 18);
+        add_late_pair(feed, 2, (uint8_t)(rank + 1), 18, 17);
+    }
+    struct feed *nic = &world->hosts[world->count++];
+    feed_init(nic, EMITTER_NIC, 9, 9, 0);
+    feed_hello(nic, SECOND, 8000);
+    for (unsigned i = 0; i < 5; i++)
+        feed_exchange(nic, (i + 1) * SECOND, 30000, 30000);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        add_flow(nic, rank + 1, (uint8_t)(rank + 1), (uint8_t)((rank + 1) % 3 + 1), 18);
+    add_flow(nic, 4, 9, 1, 18); /* a stranger's, to a number that is in use */
+    world_name(world);
+}
+
+static void test_late_queue_pairs(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    add_late_ranks(&world, false);
+    for (size_t i = 0; i < 3; i++) {
+        const struct flow *flow = &world.naming.flows.items[i];
+        assert_true(flow->sender >= 0 && flow->receiver >= 0);
+        const struct queue_pair *sender = &world.naming.queue_pairs.items[flow->sender];
+        const struct queue_pair *receiver = &world.naming.queue_pairs.items[flow->receiver];
+        assert_int_equal(sender->record.qpn, 17);
+        assert_int_equal(sender->peer, flow->receiver);
+        assert_int_equal(receiver->peer, flow->sender);
+        assert_int_equal(world.naming.members.items[sender->member].record.rank, i);
+        assert_int_equal(world.naming.members.items[receiver->member].record.rank, (i + 1) % 3);
+    }
+    assert_int_equal(world.naming.flows.items[3].sender, -1);
+    world_end(&world);
+}
+
+/* The processes at both ends have two communicators in common: whose the queue pair is is not known. */
+static void test_late_queue_pairs_of_two(void **state)
+{
+    struct world world = {0};
+    (void)state;
+    add_late_ranks(&world, true);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(world.naming.queue_pairs.items[world.naming.flows.items[i].sender].member, -1);
+    world_end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_another_is_not_the_same), cmocka_unit_test(test_joined_by_hash),
         cmocka_unit_test(test_no_rank_twice),           cmocka_unit_test(test_ranks_of_children),
         cmocka_unit_test(test_members_missing),         cmocka_unit_test(test_three_deep),
+        cmocka_unit_test(test_late_queue_pairs),        cmocka_unit_test(test_late_queue_pairs_of_two),
     };
     log_init("test", LOG_ERROR);
     return cmocka_run_group_tests_name("naming_late", tests, NULL, NULL);

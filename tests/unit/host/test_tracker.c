@@ -68,6 +68,14 @@ static int read_gid(void *context, uint32_t pid, const char *device, unsigned po
     return -ENOENT;
 }
 
+static uint32_t followed;
+
+static void follow(void *context, uint32_t pid)
+{
+    (void)context;
+    followed = pid;
+}
+
 static bool running;
 
 static bool is_running(void *context, uint32_t pid)
@@ -89,10 +97,11 @@ static void identify(void *context, uint32_t pid, identity_visit *visit, void *v
 
 static int setup(void **state)
 {
-    const struct tracker_options options = {.system = {library_path, read_gid, identify, is_running, publish, NULL},
-                                            .counters = counters,
-                                            .started_ns = 10,
-                                            .unique = 1};
+    const struct tracker_options options = {
+        .system = {library_path, read_gid, identify, is_running, follow, publish, NULL},
+        .counters = counters,
+        .started_ns = 10,
+        .unique = 1};
     memset(&last, 0, sizeof last);
     memset(counters, 0, sizeof counters);
     lost = 0;
@@ -123,6 +132,7 @@ static void init(struct tracker *tracker, uint64_t at_ns, uint64_t pointer, int3
                                      .ranks_count = 4,
                                      .rank = 2,
                                      .creator = CREATOR_INIT_RANK,
+                                     .has_id = 1,
                                      .id = "an id"};
     const struct event_fork fork = {.header = header(EVENT_THREAD_FORK, TID, at_ns + 1), .child = SERVICE};
     const struct event_pointer made = {
@@ -344,6 +354,124 @@ static void strange_events(void **state)
     assert_int_equal(last.counts[RECORD_CALL] + last.counts[RECORD_QUEUE_PAIR], 0);
 }
 
+static struct tracker_resident resident(uint32_t qpn, uint32_t remote_qpn, uint8_t state)
+{
+    return (struct tracker_resident){.pid = PID,
+                                     .tid = SERVICE,
+                                     .qpn = qpn,
+                                     .remote_qpn = remote_qpn,
+                                     .port = 1,
+                                     .state = state,
+                                     .type = 2,
+                                     .device = "rxe0"};
+}
+
+/* The kernel's list: what no probe saw is late, what one saw is not told twice, what is gone has ended. */
+static void there_before_the_probes(void **state)
+{
+    struct tracker_resident list[2] = {resident(17, 0, QUEUE_PAIR_INIT), resident(18, 17, QUEUE_PAIR_RTS)};
+    followed = 0;
+    tracker_residents(*state, list, 2, 100);
+    assert_int_equal(followed, PID);
+    assert_int_equal(last.counts[RECORD_QUEUE_PAIR], 2);
+    assert_int_equal(last.process.pid, PID);
+    assert_int_equal(last.queue_pair.flags, QUEUE_PAIR_LATE);
+    assert_int_equal(last.queue_pair.process, last.process.process);
+    assert_int_equal(last.queue_pair.communicator, 0);
+    assert_int_equal(last.queue_pair.qpn, 18);
+    assert_int_equal(last.queue_pair.remote_qpn, 17);
+    assert_int_equal(last.queue_pair.creator_tid, SERVICE);
+    assert_int_equal(last.queue_pair.created_ns, 0);
+    assert_string_equal(last.queue_pair.device, "rxe0");
+    tracker_residents(*state, list, 2, 200);
+    assert_int_equal(last.counts[RECORD_QUEUE_PAIR], 2); /* nothing new */
+    list[0].state = QUEUE_PAIR_ERR;
+    tracker_residents(*state, list, 1, 300);
+    assert_int_equal(last.counts[RECORD_QUEUE_PAIR], 4);
+    assert_int_equal(last.queue_pair.qpn, 18);
+    assert_int_equal(last.queue_pair.destroyed_ns, 300);
+    process(*state, PROCESS_VERBS, 310);
+    create(*state, TID, 0x70, 320); /* QPN 17 again, seen by a probe: the older one is gone */
+    tracker_residents(*state, list, 1, 400);
+    assert_int_equal(last.queue_pair.qpn, 17);
+    assert_int_equal(last.queue_pair.flags, QUEUE_PAIR_LATE);
+    assert_int_equal(last.queue_pair.state, QUEUE_PAIR_ERR);
+    assert_int_equal(last.queue_pair.destroyed_ns, 400);
+    end_process(*state, 500);
+    assert_int_equal(tracker_size(*state), 0);
+}
+
+static void note(struct tracker *tracker, uint64_t pointer, uint64_t hash, int32_t rank, uint64_t at_ns)
+{
+    const struct event_communicator event = {.header = header(EVENT_COMMUNICATOR, TID, at_ns),
+                                             .pointer = pointer,
+                                             .hash = hash,
+                                             .rank = rank,
+                                             .ranks_count = 4,
+                                             .cuda_device = 1};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+/* The library's own notes: they name what was not seen being made, and never overrule what a call has passed. */
+static void notes_of_the_library(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7000, 0);
+    assert_int_equal(last.communicator.identity_kind, IDENTITY_OF_ID);
+    note(*state, 0x7000, 99, 2, 40);
+    assert_int_equal(last.communicator.hash, 99);
+    assert_int_equal(last.communicator.cuda_device, 1);
+    assert_int_equal(last.communicator.identity_kind, IDENTITY_OF_ID);
+    note(*state, 0x8000, 98, 3, 50);
+    assert_int_equal(last.communicator.flags, COMMUNICATOR_LATE);
+    assert_int_equal(last.communicator.rank, 3);
+    assert_int_equal(last.communicator.identity_kind, IDENTITY_OF_HASH);
+    const struct record_communicator late = last.communicator;
+    note(*state, 0x8000, 97, 3, 60); /* another one by now */
+    assert_int_not_equal(last.communicator.communicator, late.communicator);
+    assert_int_equal(last.communicator.hash, 97);
+    assert_memory_not_equal(last.communicator.identity, late.identity, IDENTITY_BYTES);
+    end_process(*state, 100);
+}
+
+static void a_note_that_contradicts(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7000, 0);
+    note(*state, 0x7000, 99, 1, 40); /* rank 2 was passed */
+    assert_int_equal(last.communicator.hash, 0);
+    assert_int_equal(last.communicator.rank, 2);
+    assert_int_equal(counters[COUNT_NOTES_CONTRADICTED], 1);
+    end_process(*state, 100);
+}
+
+static void farewell(struct tracker *tracker, uint32_t how, uint64_t at_ns)
+{
+    const struct event_destroy event = {
+        .header = header(EVENT_DESTROY, TID, at_ns), .communicator = 0x7000, .farewell = how};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+/* Revoked and finalized it still is there, until it is destroyed or aborted. */
+static void ways_to_end(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 20);
+    init(*state, 30, 0x7000, 0);
+    farewell(*state, FAREWELL_REVOKE, 40);
+    farewell(*state, FAREWELL_FINALIZE, 41);
+    assert_int_equal(last.communicator.flags, COMMUNICATOR_REVOKED | COMMUNICATOR_FINALIZED);
+    assert_int_equal(last.communicator.destroyed_ns, 0);
+    farewell(*state, FAREWELL_ABORT, 42);
+    assert_int_equal(last.communicator.destroyed_ns, 42);
+    assert_int_equal(last.communicator.ending, COMMUNICATOR_ABORTED);
+    init(*state, 50, 0x7000, 0);
+    farewell(*state, FAREWELL_DESTROY, 60);
+    assert_int_equal(last.communicator.ending, COMMUNICATOR_DESTROYED);
+    init(*state, 70, 0x7000, 0);
+    end_process(*state, 80);
+    assert_int_equal(last.communicator.ending, COMMUNICATOR_PROCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +485,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(described_again, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_used_again_before_the_return, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(there_before_the_probes, setup, teardown),
+        cmocka_unit_test_setup_teardown(notes_of_the_library, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_note_that_contradicts, setup, teardown),
+        cmocka_unit_test_setup_teardown(ways_to_end, setup, teardown),
     };
     return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
 }

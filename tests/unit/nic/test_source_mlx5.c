@@ -15,7 +15,7 @@
 
 #include "nic/mlx5/mlx5_counters.h"
 #include "nic/port/rdma_port.h"
-#include "nic/psn/rdma_netlink.h"
+#include "wire/rdma/rdma_netlink.h"
 #include "nic/source/source.h"
 #include "tests/unit/nic/mlx5_standin.h"
 #include "wire/clock.h"

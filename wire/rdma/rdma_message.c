@@ -3,7 +3,7 @@
  * Netlink framing (RFC 3549) and the attributes of rdma_netlink.h. Invariant: an attribute is looked at only as far as
  * its own length and its parent's reach.
  */
-#include "nic/psn/rdma_message.h"
+#include "wire/rdma/rdma_message.h"
 
 #include <errno.h>
 #include <linux/netlink.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers of the kernel's RDMA netlink, put together byte by byte as RFC 3549 and rdma_netlink.h say. */
-#include "nic/psn/rdma_message.h"
+#include "wire/rdma/rdma_message.h"
 
 #include <errno.h>
 #include <rdma/rdma_netlink.h>

@@ -4,7 +4,7 @@
  * read between the start of the call before and the end of its own. Invariant: after an answer was left half read the
  * socket is drained by its sequence number before the next question.
  */
-#include "nic/psn/rdma_netlink.h"
+#include "wire/rdma/rdma_netlink.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nic/psn/rdma_message.h"
+#include "wire/rdma/rdma_message.h"
 
 struct rdma_netlink;
 
