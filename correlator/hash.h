@@ -10,6 +10,13 @@
 
 #define HASH_START 0xcbf29ce484222325ULL
 
+/* `hash` with a number more taken in. */
+static inline uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    hash = (hash ^ number) * 0x9e3779b97f4a7c15ULL;
+    return hash ^ (hash >> 32);
+}
+
 /* `hash` with `count_bytes` more taken in; begin with HASH_START. */
 static inline uint64_t hash_mix(uint64_t hash, const void *bytes, size_t count_bytes)
 {

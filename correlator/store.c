@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The store's connection to SQLite. Invariant: between calls no transaction is open, so that the file always holds the
- * rows of one whole analysis.
+ * rows of one whole analysis. What a long table's rows were is remembered as a digest each, so that only those that
+ * changed are written again: a job's messages are many, and mostly stay what they are.
  */
 #include "correlator/store.h"
 
@@ -13,14 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/hash.h"
 #include "correlator/store_private.h"
 #include "wire/log.h"
 
 extern const char store_schema[]; /* schema.sql, made a string by the build */
 
+struct written { /* of a long table: what its rows were when they were written last */
+    ARRAY(uint64_t) digests;
+    size_t count;    /* rows of the write in progress */
+    int64_t last_id; /* of the last of these */
+};
+
 struct store {
     sqlite3 *database;
     sqlite3_stmt *inserts[STORE_TABLES];
+    struct written written[STORE_TABLES];
+    bool knows_rows; /* `written` tells what the file holds */
     char *path;
     int error;       /* of the write in progress */
     bool complained; /* about an error that has not gone away */
@@ -29,10 +39,13 @@ struct store {
 static const struct {
     const char *name;
     int columns;
+    bool is_long;
 } tables[] = {
-#define TABLE(name, columns) {#name, columns},
+#define TABLE(name, columns)      {#name, columns, false},
+#define LONG_TABLE(name, columns) {#name, columns, true},
 #include "correlator/store_table.def"
 #undef TABLE
+#undef LONG_TABLE
 };
 
 static int error_of(sqlite3 *database)
@@ -150,7 +163,8 @@ static int prepare_inserts(struct store *store)
 {
     for (int i = 0; i < STORE_TABLES; i++) {
         char sql[256];
-        int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", tables[i].name);
+        int length = snprintf(sql, sizeof sql, "INSERT%s INTO %s VALUES (?", tables[i].is_long ? " OR REPLACE" : "",
+                              tables[i].name);
         for (int column = 1; column < tables[i].columns; column++)
             length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
         snprintf(sql + length, sizeof sql - (size_t)length, ")");
@@ -220,12 +234,55 @@ static void bind(sqlite3_stmt *insert, int column, char kind, va_list *values)
         sqlite3_bind_int64(insert, column, number);
 }
 
+static uint64_t digest_value(uint64_t digest, char kind, va_list *values)
+{
+    int64_t number = kind == 'k' || kind == 'p' ? va_arg(*values, int) : 0;
+
+    digest = hash_number(digest, (uint64_t)number);
+    if (kind == 's') {
+        const char *text = va_arg(*values, const char *);
+        return text == NULL ? hash_number(digest, 1) : hash_mix(digest, text, strlen(text) + 1);
+    }
+    if (kind == 'd' || kind == 'p') {
+        double real = va_arg(*values, double);
+        memcpy(&number, &real, sizeof number);
+    } else {
+        number = va_arg(*values, int64_t);
+    }
+    return hash_number(digest, (uint64_t)number);
+}
+
+/* Whether the file has this row of a long table already; from now on it will. */
+static bool is_written(struct written *written, const char *format, va_list *values)
+{
+    uint64_t digest = HASH_START;
+    va_list copy;
+
+    va_copy(copy, *values);
+    written->last_id = va_arg(copy, int64_t);
+    va_end(copy);
+    for (const char *kind = format; *kind != '\0'; kind++)
+        digest = digest_value(digest, *kind, values);
+    size_t row = written->count++;
+    if (row < written->digests.count && written->digests.items[row] == digest)
+        return true;
+    if (row == written->digests.count)
+        array_add(&written->digests);
+    written->digests.items[row] = digest;
+    return false;
+}
+
 void store_put(struct store *store, enum store_table table, const char *format, ...)
 {
     sqlite3_stmt *insert = store->inserts[table];
     va_list values;
 
     if (store->error != 0)
+        return;
+    va_start(values, format);
+    bool is_there = tables[table].is_long && is_written(&store->written[table], format, &values);
+    va_end(values);
+    if (is_there)
         return;
     va_start(values, format);
     for (int column = 1; format[column - 1] != '\0'; column++)
@@ -236,11 +293,34 @@ void store_put(struct store *store, enum store_table table, const char *format, 
     sqlite3_reset(insert);
 }
 
+/* Empties the tables; the long ones only where it is not known what they hold. */
 static int clear(struct store *store)
 {
     for (int i = STORE_TABLES - 1; i >= 0; i--) {
         char sql[64];
+        store->written[i].count = 0;
+        if (tables[i].is_long && store->knows_rows)
+            continue;
+        store->written[i].digests.count = 0;
         snprintf(sql, sizeof sql, "DELETE FROM %s", tables[i].name);
+        int error = run(store, sql, "cannot write");
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* Takes away what long tables had more rows of than this time. */
+static int cut(struct store *store)
+{
+    for (int i = 0; i < STORE_TABLES; i++) {
+        struct written *written = &store->written[i];
+        char sql[96];
+        if (!tables[i].is_long || written->count >= written->digests.count)
+            continue;
+        written->digests.count = written->count;
+        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE id > %lld", tables[i].name,
+                 written->count == 0 ? -1LL : (long long)written->last_id);
         int error = run(store, sql, "cannot write");
         if (error != 0)
             return error;
@@ -257,7 +337,10 @@ int store_write(struct store *store, const struct analysis *analysis)
     if (store->error == 0)
         store_rows(store, analysis);
     if (store->error == 0)
+        store->error = cut(store);
+    if (store->error == 0)
         store->error = run(store, "COMMIT", "cannot write");
+    store->knows_rows = store->error == 0;
     if (store->error != 0) {
         sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
         return store->error;
@@ -272,8 +355,10 @@ void store_close(struct store **store)
 {
     if (*store == NULL)
         return;
-    for (int i = 0; i < STORE_TABLES; i++)
+    for (int i = 0; i < STORE_TABLES; i++) {
         sqlite3_finalize((*store)->inserts[i]);
+        array_fini(&(*store)->written[i].digests);
+    }
     sqlite3_close((*store)->database);
     free((*store)->path);
     free(*store);

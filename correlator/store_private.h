@@ -16,8 +16,10 @@
 
 enum store_table {
 #define TABLE(name, columns) STORE_##name,
+#define LONG_TABLE           TABLE
 #include "correlator/store_table.def"
 #undef TABLE
+#undef LONG_TABLE
     STORE_TABLES
 };
 

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "correlator/store.h"
 #include "tests/unit/correlator/made_job.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
@@ -352,6 +353,48 @@ static void test_store_is_replaced_as_a_whole(void **state)
     made_destroy(job);
 }
 
+static void check_same(struct store *store, const char *path, const struct analysis *analysis, void **state)
+{
+    const char *fresh = scratch_path(state, "", "fresh.db");
+
+    unlink(fresh);
+    assert_int_equal(store_write(store, analysis), 0);
+    assert_int_equal(analysis_write(analysis, fresh), 0);
+    char *left = dump(path);
+    char *right = dump(fresh);
+    assert_string_equal(left, right);
+    free(left);
+    free(right);
+}
+
+/* A store that is kept open writes what changed: it then holds what one that is written at once holds. */
+static void test_what_changed_is_written(void **state)
+{
+    struct made_job *job = made_create(&plain);
+    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+    struct analysis *nothing = analysis_create(ANALYSIS_MEMORY_BYTES);
+    const char *path = scratch_path(state, "", "kept.db");
+    struct store *store;
+
+    analysis_run(nothing);
+    assert_int_equal(store_open(&store, path), 0);
+    for (size_t part = 0; part < 3; part++) {
+        for (size_t i = part; i < job->nic.count; i += 3)
+            analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
+        for (size_t i = job->host.count * part / 3; i < job->host.count * (part + 1) / 3; i++)
+            analysis_add_batch(analysis, job->host.batches[i].bytes, job->host.batches[i].length_bytes);
+        analysis_run(analysis);
+        check_same(store, path, analysis, state);
+    }
+    check_same(store, path, analysis, state); /* nothing changed */
+    check_same(store, path, nothing, state);
+    check_same(store, path, analysis, state);
+    store_close(&store);
+    analysis_destroy(&analysis);
+    analysis_destroy(&nothing);
+    made_destroy(job);
+}
+
 static void test_strangers_file_is_refused(void **state)
 {
     struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
@@ -442,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_bursts_make_vague_and_never_wrong),
         cmocka_unit_test(test_order_and_repetition_leave_no_trace),
         cmocka_unit_test(test_store_is_replaced_as_a_whole),
+        cmocka_unit_test(test_what_changed_is_written),
         cmocka_unit_test(test_strangers_file_is_refused),
         cmocka_unit_test(test_full_disk_is_survived),
         cmocka_unit_test(test_memory_is_bounded),
