@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SQLite store (schema.sql; nothing else here touches SQLite). All rows are brought up to date in one transaction, in
- * WAL mode, so that readers see the old rows or the new ones; what an open store wrote before and did not change is not
- * written again. One thread.
+ * The SQLite store (schema.sql; nothing else here touches SQLite). All rows are brought up to date in one transaction,
+ * in WAL mode, so that readers see the old rows or the new ones; what an open store wrote before and did not change is
+ * not written again. One thread.
  */
 #pragma once
 
