@@ -37,6 +37,7 @@ enum event_kind {
     EVENT_PROXY_SOCKET,
     EVENT_DELAY,
     EVENT_WORK,
+    EVENT_FAILURE,
 };
 
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
@@ -268,6 +269,20 @@ struct event_queue_pair_destroy {
     __u64 entered_ns;
 };
 
+enum event_failure_cause {
+    EVENT_FAILURE_ASYNC_ERROR = 1,
+    EVENT_FAILURE_WARNING,
+};
+
+#define EVENT_TEXT_BYTES 120
+struct event_failure {
+    struct event_header header;
+    __u64 communicator; /* 0 = none is named */
+    __u32 cause;
+    __s32 result; /* ncclResult_t that it shows */
+    char text[EVENT_TEXT_BYTES];
+};
+
 enum proxy_message_type { /* NCCL's ncclProxyMsgType */
                           PROXY_SETUP = 3,
                           PROXY_CONNECT = 4,
@@ -281,7 +296,7 @@ struct event_proxy_message {
     __s32 socket;
     __u32 type;
     __u32 request_bytes; /* all of it; `request` has its beginning */
-    __u32 numbered;      /* the number of an operation follows: NCCL from 2.17 on */
+    __u32 receives;      /* of the thread, up to this one */
     __u8 request[EVENT_REQUEST_BYTES];
 };
 
@@ -297,8 +312,8 @@ struct event_proxy_socket {
     struct event_header header;
     __u32 what;
     __s32 socket;
-    __s32 listener; /* accept: where it came in */
-    __u32 reserved;
+    __s32 listener;                           /* accept: where it came in */
+    __u32 receives;                           /* of the thread, so far */
     __u8 address[EVENT_SOCKET_ADDRESS_BYTES]; /* connect: struct sockaddr_in or sockaddr_in6 */
 };
 
@@ -338,6 +353,7 @@ _Static_assert(sizeof(struct event_delay) == 88, "event_delay");
 _Static_assert(sizeof(struct event_marker) == 64, "event_marker");
 _Static_assert(sizeof(struct event_destroy) == 40, "event_destroy");
 _Static_assert(sizeof(struct event_queue_pair_create) == 88, "event_queue_pair_create");
+_Static_assert(sizeof(struct event_failure) == 160, "event_failure");
 _Static_assert(sizeof(struct event_proxy_message) == 112, "event_proxy_message");
 _Static_assert(sizeof(struct event_proxy_socket) == 72, "event_proxy_socket");
 _Static_assert(sizeof(struct event_queue_pair_modify) == 72, "event_queue_pair_modify");

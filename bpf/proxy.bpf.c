@@ -11,8 +11,6 @@
 #include <bpf/bpf_tracing.h>
 
 #define TYPE_MAX              12
-#define PARTS                 5 /* of a message that has a request */
-#define OPERATION_BYTES       8
 #define IN_PROGRESS           (-115) /* -EINPROGRESS: a connect that does not wait */
 #define REQUEST_BYTES_LARGEST 4096
 
@@ -36,23 +34,13 @@ static __always_inline void read_beginning(__u8 *into, __u32 size_bytes, __u64 a
     ring_read(into, length_bytes & (size_bytes - 1), address);
 }
 
-/* The message is whole: it is told when it is known whether an operation's number follows it. */
-static __always_inline void keep_message(struct proxy_thread *thread, __u64 request)
+/* The message is whole. */
+static __always_inline void tell_message(struct proxy_thread *thread, __u64 request)
 {
     thread->serves = 1;
     thread->part = 0;
     if (thread->type != PROXY_SETUP && thread->type != PROXY_CONNECT)
         return;
-    __builtin_memset(thread->request, 0, sizeof thread->request);
-    read_beginning(thread->request, sizeof thread->request, request, thread->request_bytes);
-    thread->part = PARTS;
-}
-
-static __always_inline void tell_message(struct proxy_thread *thread, __u32 numbered)
-{
-    if (thread->part != PARTS)
-        return;
-    thread->part = 0;
     struct event_proxy_message *event = ring_reserve(EVENT_PROXY_MESSAGE, sizeof *event);
     if (event == NULL)
         return;
@@ -60,8 +48,9 @@ static __always_inline void tell_message(struct proxy_thread *thread, __u32 numb
     event->socket = thread->reading;
     event->type = thread->type;
     event->request_bytes = thread->request_bytes;
-    event->numbered = numbered;
-    __builtin_memcpy(event->request, thread->request, sizeof event->request);
+    event->receives = thread->receives;
+    __builtin_memset(event->request, 0, sizeof event->request);
+    read_beginning(event->request, sizeof event->request, request, thread->request_bytes);
     ring_submit_lazily(event);
 }
 
@@ -95,7 +84,7 @@ static __always_inline bool continue_message(struct proxy_thread *thread, __u64 
     }
     if (thread->part != 4 || size_bytes != thread->request_bytes)
         return false;
-    keep_message(thread, bytes);
+    tell_message(thread, bytes);
     return true;
 }
 
@@ -109,8 +98,7 @@ int BPF_PROG(proxy_receive, int socket, void *bytes, __u64 size_bytes, unsigned 
     if (thread == NULL)
         return 0;
     thread->socket = socket;
-    const bool number = (__u64)result == OPERATION_BYTES && size_bytes == OPERATION_BYTES && thread->reading == socket;
-    tell_message(thread, number);
+    thread->receives++;
     if ((__u64)result != size_bytes)
         thread->part = 0;
     else if (thread->part == 0 || thread->reading != socket ||
@@ -124,10 +112,8 @@ int BPF_PROG(proxy_send, int socket, void *bytes, __u64 size_bytes, unsigned int
              int address_bytes, int result)
 {
     struct proxy_thread *thread = result > 0 && may_serve() ? proxy_thread(0) : NULL;
-    if (thread == NULL)
-        return 0;
-    tell_message(thread, 0);
-    thread->socket = socket;
+    if (thread != NULL)
+        thread->socket = socket;
     return 0;
 }
 
@@ -137,7 +123,6 @@ static __always_inline struct event_proxy_socket *reserve_socket(__u32 what, __s
     struct proxy_thread *thread = may_serve() ? proxy_thread(0) : NULL;
     if (thread == NULL || thread->serves == 0)
         return NULL;
-    tell_message(thread, 0);
     thread->socket = socket;
     struct event_proxy_socket *event = ring_reserve(EVENT_PROXY_SOCKET, sizeof *event);
     if (event == NULL)
@@ -145,7 +130,7 @@ static __always_inline struct event_proxy_socket *reserve_socket(__u32 what, __s
     event->what = what;
     event->socket = socket;
     event->listener = 0;
-    event->reserved = 0;
+    event->receives = thread->receives;
     __builtin_memset(event->address, 0, sizeof event->address);
     return event;
 }

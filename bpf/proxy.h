@@ -11,8 +11,9 @@ struct proxy_thread {
     __u32 part;    /* of that message: how many parts are read */
     __u32 type;
     __u32 request_bytes;
+    __u32 receives; /* so far */
+    __u32 reserved;
     __u64 connection;
-    __u8 request[EVENT_REQUEST_BYTES];
 };
 
 struct proxy_thread_map {

@@ -232,6 +232,17 @@ static void take_call(struct builder *builder, size_t stream, const struct recor
         call->enqueued_ns = call->entered_ns;
 }
 
+static void take_failure(struct builder *builder, size_t stream, const struct record_failure *record)
+{
+    struct failure *failure = array_add(&builder->naming->failures);
+    failure->stream = stream;
+    failure->record = *record;
+    failure->process = find(builder, stream, RECORD_PROCESS, record->header.source);
+    failure->member = find(builder, stream, RECORD_COMMUNICATOR, record->communicator);
+    failure->queue_pair = find(builder, stream, RECORD_QUEUE_PAIR, record->queue_pair);
+    failure->at_ns = mapped(builder, stream, record->at_ns);
+}
+
 static void take_counter(struct builder *builder, size_t stream, const struct record_counter *record)
 {
     struct naming *naming = builder->naming;
@@ -265,6 +276,7 @@ TAKES(flow_total)
 TAKES(message)
 TAKES(window)
 TAKES(call)
+TAKES(failure)
 TAKES(counter)
 
 /* What names things first, then what refers to them: a loss may have reordered neither, but a reader should not care.
@@ -280,7 +292,7 @@ static const take names[] = {
 static const take details[] = {
     [RECORD_FLOW_TOTAL] = take_flow_total_record, [RECORD_MESSAGE] = take_message_record,
     [RECORD_WINDOW] = take_window_record,         [RECORD_CALL] = take_call_record,
-    [RECORD_COUNTER] = take_counter_record,
+    [RECORD_COUNTER] = take_counter_record,       [RECORD_FAILURE] = take_failure_record,
 };
 
 static void walk(struct builder *builder, const take *takes, size_t count)
@@ -470,6 +482,7 @@ void naming_fini(struct naming *naming)
     array_fini(&naming->messages);
     array_fini(&naming->calls);
     array_fini(&naming->windows);
+    array_fini(&naming->failures);
     array_fini(&naming->counters);
     array_fini(&naming->flow_events);
 }

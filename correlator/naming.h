@@ -114,6 +114,15 @@ struct call {
     uint64_t enqueued_ns;
 };
 
+struct failure {
+    size_t stream;
+    struct record_failure record;
+    int32_t process;
+    int32_t member;
+    int32_t queue_pair;
+    uint64_t at_ns;
+};
+
 struct window {
     int32_t flow;
     uint64_t start_ns;
@@ -137,6 +146,7 @@ struct naming {
     ARRAY(struct message) messages;
     ARRAY(struct call) calls;
     ARRAY(struct window) windows;
+    ARRAY(struct failure) failures;
     ARRAY(struct counter_total) counters;
     flow_event_list flow_events; /* by flow, metric, time */
     int32_t ranks_count;         /* of the job: of its largest communicator */

@@ -148,6 +148,18 @@ CREATE TABLE queue_pair_setting ( -- how a queue pair was set up; NULL: it was n
     shared               INTEGER           -- 1: several origin ranks may send through it
 ) STRICT;
 
+CREATE TABLE failure ( -- the first sign of each kind of a failure; never its cause
+    id         INTEGER PRIMARY KEY, -- by time
+    at_ns      INTEGER,
+    cause      TEXT NOT NULL,       -- queue pair error, process ended, async error, aborted, revoked, warning
+    process    INTEGER REFERENCES process(id),
+    member     INTEGER REFERENCES member(id),     -- the rank of the communicator concerned; NULL: none is known
+    queue_pair INTEGER REFERENCES queue_pair(id), -- the first one concerned
+    rank       INTEGER,                           -- the job's rank
+    result     INTEGER,                           -- ncclResult_t
+    text       TEXT                               -- of a warning its format, not filled in
+) STRICT;
+
 CREATE TABLE flow (
     id                   INTEGER PRIMARY KEY,
     emitter              INTEGER NOT NULL REFERENCES emitter(id),

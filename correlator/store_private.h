@@ -35,6 +35,9 @@ void store_hosted(struct store *store, const struct analysis *analysis);
 /* What happened to each flow, and what its receiver answered (store_evidence.c). */
 void store_evidence_rows(struct store *store, const struct naming *naming);
 
+/* The first signs of failures (store_failure.c). */
+void store_failure_rows(struct store *store, const struct naming *naming);
+
 /* How each queue pair was set up (store_setting.c). */
 void store_setting_rows(struct store *store, const struct naming *naming);
 

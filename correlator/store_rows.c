@@ -372,6 +372,7 @@ void store_rows(struct store *store, const struct analysis *analysis)
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         put_queue_pair(store, naming, i);
     store_setting_rows(store, naming);
+    store_failure_rows(store, naming);
     for (size_t i = 0; i < naming->flows.count; i++)
         put_flow(store, naming, i);
     store_evidence_rows(store, naming);

@@ -71,6 +71,25 @@ static int compare_places(const void *left, const void *right)
     return a->spec < b->spec ? -1 : a->spec > b->spec;
 }
 
+bool library_has(const struct library_places *places, const char *symbol)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (strcmp(probe_specs[places->places[i].spec].symbol, symbol) == 0)
+            return true;
+    return false;
+}
+
+/* Before 2.28 the library calls it also for what it does not write, once a data call and more: no probe there. */
+static void spare_frequent(struct library_places *places)
+{
+    size_t kept = 0;
+    const bool rare = library_has(places, "ncclAlltoAll"); /* came with 2.28 */
+    for (size_t i = 0; i < places->count; i++)
+        if (rare || strcmp(probe_specs[places->places[i].spec].program, "nccl_warning") != 0)
+            places->places[kept++] = places->places[i];
+    places->count = kept;
+}
+
 int library_find(int descriptor, struct library_places *places)
 {
     struct search search;
@@ -86,6 +105,7 @@ int library_find(int descriptor, struct library_places *places)
     if (error < 0)
         return error;
     qsort(places->places, places->count, sizeof places->places[0], compare_places);
+    spare_frequent(places);
     return 0;
 }
 

@@ -55,5 +55,8 @@ struct library_places {
 /* Count 0 when the file is none of ours. -ENOEXEC, -EBADMSG, another -errno as elf.h; not logged. */
 int library_find(int descriptor, struct library_places *places);
 
+/* Whether a probe has a place at this symbol. */
+bool library_has(const struct library_places *places, const char *symbol);
+
 /* The kinds for people: "collective library, CUDA runtime". */
 void library_describe(const struct library_places *places, char *text, size_t text_bytes);

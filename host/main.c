@@ -35,6 +35,8 @@
 #define RESIDENT_TICKS 200
 /* A probe takes its time before it hands its event over. */
 #define HAND_OVER_NS 1000000
+/* As many as are probed, and 0. */
+#define LIBRARIES_NOTED 257
 
 struct settings {
     const char *link;
@@ -145,6 +147,7 @@ struct host {
     struct control *control; /* NULL = nobody is heard */
     struct follow *follow;
     struct work *work;
+    bool splits[LIBRARIES_NOTED]; /* libraries that define ncclCommSplit, by number */
     uint64_t described_epoch;
     int poll;
     int timer;
@@ -163,6 +166,12 @@ static void publish(void *context, enum record_kind kind, void *record)
 {
     struct host *host = context;
     publisher_add(host->publisher, kind, record);
+}
+
+static bool library_splits(void *context, uint64_t number)
+{
+    const struct host *host = context;
+    return number < LIBRARIES_NOTED && host->splits[number];
 }
 
 static void find_library_path(void *context, uint32_t pid, uint64_t number, char *path, size_t path_bytes)
@@ -222,6 +231,8 @@ static size_t attach(void *context, const struct library *library, int descripto
                      uint64_t mapped_ns)
 {
     struct host *host = context;
+    if (library->number < LIBRARIES_NOTED)
+        host->splits[library->number] = library_has(places, "ncclCommSplit");
     if (places->kinds[LIBRARY_COLLECTIVE])
         find_layout(host, library, descriptor);
     const size_t attached = probe_attach(host->probe, library->number, descriptor, places);
@@ -485,7 +496,7 @@ static int open_publisher(struct host *host, const struct settings *settings, in
 static int open_tracker(struct host *host)
 {
     const struct tracker_options options = {
-        .system = {find_library_path, read_gid, identify, is_running, follow, publish, host},
+        .system = {library_splits, find_library_path, read_gid, identify, is_running, follow, publish, host},
         .counters = host->counters,
         .started_ns = publisher_now_ns(host->publisher),
         .unique = seal_random(),

@@ -39,6 +39,7 @@ struct field {
 #define RECORD_marker       RECORD_MARKER
 #define RECORD_work         RECORD_WORK
 #define RECORD_followed     RECORD_FOLLOWED
+#define RECORD_failure      RECORD_FAILURE
 #define RECORD_loss         RECORD_LOSS
 #define RECORD_counter      RECORD_COUNTER
 

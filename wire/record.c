@@ -39,6 +39,7 @@ static_assert(sizeof(struct record_host_delay) == 88, "host delay");
 static_assert(sizeof(struct record_work) == 40, "work");
 static_assert(sizeof(struct record_follow) == 32, "follow");
 static_assert(sizeof(struct record_followed) == 40, "followed");
+static_assert(sizeof(struct record_failure) == 160, "failure");
 static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");
 
 const char *record_kind_name(uint16_t kind)
@@ -167,6 +168,19 @@ const char *marker_name(uint16_t marker)
 #undef MARKER
     default:
         return NULL;
+    }
+}
+
+const char *failure_name(uint32_t cause)
+{
+    switch (cause) {
+#define FAILURE(name, number, text, help)                                                                              \
+    case number:                                                                                                       \
+        return text;
+#include "wire/failure.def"
+#undef FAILURE
+    default:
+        return "unknown";
     }
 }
 

@@ -634,6 +634,26 @@ struct record_host_delay { /* header.source: the process; what kept one thread f
     uint16_t flags;
 };
 
+enum failure_cause {
+#define FAILURE(name, number, text, help) FAILURE_##name = (number),
+#include "wire/failure.def"
+#undef FAILURE
+};
+struct record_failure { /* header.source: the process */
+    struct record_header header;
+    uint64_t at_ns;
+    uint32_t communicator; /* 0 = none is known to be concerned, or several are */
+    uint32_t queue_pair;   /* the first one concerned; 0 = none */
+    uint32_t cause;        /* enum failure_cause */
+    int32_t result;        /* ncclResult_t; 0 = none */
+    uint32_t tid;
+    uint32_t reserved;
+    char text[120]; /* of a warning its format */
+};
+
+/* The name of a cause, or "unknown". */
+const char *failure_name(uint32_t cause);
+
 enum operation_kind {
 #define OPERATION(name, number, text, point_to_point) OPERATION_##name = (number),
 #include "wire/operation.def"

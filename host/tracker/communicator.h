@@ -28,6 +28,7 @@ struct communicator {
     uint64_t captured;                 /* calls captured so far */
     uint32_t children;                 /* made of it so far */
     bool is_awaited;                   /* the library makes it after its call has returned */
+    uint32_t failures;                 /* causes that were told, a bit each */
     bool calls_missed;                 /* calls before the first one that was seen, or between, may be missing */
     struct communicator_pair *pairs;   /* by peer; owned */
     size_t pairs_count;

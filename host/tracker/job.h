@@ -13,6 +13,9 @@ struct job_table;
 struct job_process {
     struct record_process record;
     uint32_t flags;        /* enum event_process_flag */
+    uint32_t failures;     /* causes that were told without a communicator, a bit each */
+    uint32_t warnings;     /* of the collective library */
+    bool splits;           /* its collective library knows ncclCommSplit */
     bool lineage_complete; /* every thread that serves a communicator has been seen to be born */
 };
 

@@ -15,6 +15,7 @@
 enum key_kind {
     KEY_CONNECTION,
     KEY_ADDRESS,
+    KEY_LISTENER,
     KEY_SOCKET,
     KEY_LATEST, /* the set-up that the thread works on: what it listens on next is for it */
 };
@@ -112,13 +113,14 @@ static int entry_follow(struct proxy_table *table, const struct proxy_key *from,
     return entry_set(table, to, &connection);
 }
 
-static int take_set_up(struct proxy_table *table, const struct event_proxy_message *event)
+static int take_set_up(struct proxy_table *table, const struct event_proxy_message *event, bool split)
 {
     const struct proxy_key key = key_of(event->header.tid, KEY_CONNECTION, event->connection);
     const struct proxy_key latest = key_of(event->header.tid, KEY_LATEST, 0);
-    struct proxy_connection connection = {.side = QUEUE_PAIR_SIDE_UNKNOWN, .pid = event->header.tgid};
-    const int error = proxy_request_decode(event->request, sizeof event->request, event->request_bytes,
-                                           event->numbered != 0, &connection.request);
+    struct proxy_connection connection = {
+        .side = QUEUE_PAIR_SIDE_UNKNOWN, .pid = event->header.tgid, .receives = event->receives};
+    const int error =
+        proxy_request_decode(event->request, sizeof event->request, event->request_bytes, split, &connection.request);
     if (error != 0) {
         entry_forget(table, &key);
         entry_forget(table, &latest);
@@ -141,33 +143,48 @@ static int take_connect(struct proxy_table *table, const struct event_proxy_mess
     return entry_follow(table, &connection, &key, QUEUE_PAIR_SIDE_SENDER);
 }
 
-int proxy_message(struct proxy_table *table, const struct event_proxy_message *event)
+int proxy_message(struct proxy_table *table, const struct event_proxy_message *event, bool split)
 {
-    return event->type == PROXY_SETUP     ? take_set_up(table, event)
+    return event->type == PROXY_SETUP     ? take_set_up(table, event, split)
            : event->type == PROXY_CONNECT ? take_connect(table, event)
                                           : 0;
+}
+
+/*
+ * Each message is for one socket, and each listener for one connection: what was used once is used up, so that a
+ * message or a socket that was missed leaves the next one without a connection, and not with another's. A listener is
+ * its set-up's only when the thread has received nothing since but, from NCCL 2.17 on, the operation's number.
+ */
+static int take_listener(struct proxy_table *table, const struct event_proxy_socket *event)
+{
+    const struct proxy_key latest = key_of(event->header.tid, KEY_LATEST, 0);
+    const struct proxy_key listener = key_of(event->header.tid, KEY_LISTENER, (uint32_t)event->socket);
+    const struct proxy_entry *entry = entry_find(table, &latest);
+    if (entry != NULL && event->receives - entry->connection.receives > 1)
+        entry_forget(table, &latest);
+    const int error = entry_follow(table, &latest, &listener, QUEUE_PAIR_SIDE_RECEIVER);
+    entry_forget(table, &latest);
+    return error;
 }
 
 int proxy_socket(struct proxy_table *table, const struct event_proxy_socket *event)
 {
     const uint32_t tid = event->header.tid;
-    const struct proxy_key to = key_of(tid, KEY_SOCKET, (uint32_t)event->socket);
-    struct proxy_key from = key_of(tid, KEY_LATEST, 0);
-    enum queue_pair_side side = QUEUE_PAIR_SIDE_RECEIVER;
-    struct proxy_address address;
-    switch (event->what) {
-    case PROXY_SOCKET_LISTEN:
-        break;
-    case PROXY_SOCKET_ACCEPT:
-        from = key_of(tid, KEY_SOCKET, (uint32_t)event->listener);
-        break;
-    default:
-        memset(&address, 0, sizeof address);
-        proxy_address_decode(event->address, sizeof event->address, &address);
-        from = key_of_address(tid, &address);
-        side = QUEUE_PAIR_SIDE_SENDER;
-    }
-    return entry_follow(table, &from, &to, side);
+    const struct proxy_key socket = key_of(tid, KEY_SOCKET, (uint32_t)event->socket);
+    const struct proxy_key same = key_of(tid, KEY_LISTENER, (uint32_t)event->socket);
+    const bool accepted = event->what == PROXY_SOCKET_ACCEPT;
+    struct proxy_address address = {0};
+    entry_forget(table, &socket);
+    entry_forget(table, &same);
+    if (event->what == PROXY_SOCKET_LISTEN)
+        return take_listener(table, event);
+    if (!accepted && proxy_address_decode(event->address, sizeof event->address, &address) != 0)
+        return 0;
+    const struct proxy_key from =
+        accepted ? key_of(tid, KEY_LISTENER, (uint32_t)event->listener) : key_of_address(tid, &address);
+    const int error = entry_follow(table, &from, &socket, accepted ? QUEUE_PAIR_SIDE_RECEIVER : QUEUE_PAIR_SIDE_SENDER);
+    entry_forget(table, &from);
+    return error;
 }
 
 int proxy_find(const struct proxy_table *table, uint32_t tid, int32_t socket, struct proxy_connection *connection)

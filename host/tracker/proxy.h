@@ -19,15 +19,17 @@ struct proxy_table;
 struct proxy_connection {
     struct proxy_request request;
     enum queue_pair_side side;
-    uint32_t pid; /* of the thread's process */
+    uint32_t pid;      /* of the thread's process */
+    uint32_t receives; /* of the thread, when it was set up */
 };
 
 /* -ENOMEM. At most so many messages, addresses and sockets are kept, of each. */
 int proxy_table_create(struct proxy_table **table, size_t entries_max);
 void proxy_table_destroy(struct proxy_table **table);
 
-/* -ENOSPC: no room, so that this connection will not be known. -EBADMSG: a set-up that cannot be read. */
-int proxy_message(struct proxy_table *table, const struct event_proxy_message *event);
+/* -ENOSPC: no room, so that this connection will not be known. -EBADMSG: a set-up that cannot be read. `split`: as
+ * in proxy_request.h. */
+int proxy_message(struct proxy_table *table, const struct event_proxy_message *event, bool split);
 int proxy_socket(struct proxy_table *table, const struct event_proxy_socket *event);
 
 /* The connection that the thread's socket serves; -ENOENT: none that is known. */

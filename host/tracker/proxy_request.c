@@ -18,7 +18,7 @@
 
 struct form {
     size_t request_bytes;
-    bool numbered;
+    bool split;
     size_t between_bytes; /* the network's device, GPU-direct, from 2.15 on flush */
 };
 
@@ -27,10 +27,10 @@ static const struct form forms[] = {
     {40, false, 8}, {48, true, 12}, /* RCCL of 2.13; later: with a pointer at the end */
 };
 
-static const struct form *form_of(size_t request_bytes, bool numbered)
+static const struct form *form_of(size_t request_bytes, bool split)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (forms[i].request_bytes == request_bytes && forms[i].numbered == numbered)
+        if (forms[i].request_bytes == request_bytes && forms[i].split == split)
             return &forms[i];
     return NULL;
 }
@@ -47,10 +47,10 @@ static bool is_within(int32_t number, int32_t end)
     return number >= 0 && number < end;
 }
 
-int proxy_request_decode(const void *bytes, size_t bytes_count, size_t request_bytes, bool numbered,
+int proxy_request_decode(const void *bytes, size_t bytes_count, size_t request_bytes, bool split,
                          struct proxy_request *request)
 {
-    const struct form *form = form_of(request_bytes, numbered);
+    const struct form *form = form_of(request_bytes, split);
     struct cursor cursor;
     if (form == NULL)
         return -EPROTONOSUPPORT;

@@ -26,11 +26,11 @@ struct proxy_address {
 };
 
 /*
- * Decodes a request of the given length, whose first `bytes_count` bytes are there. `numbered`: the number of an
- * operation followed it.
+ * Decodes a request of the given length, whose first `bytes_count` bytes are there. `split`: the library
+ * knows ncclCommSplit, so that it is of NCCL 2.18 or later.
  * -EPROTONOSUPPORT: another transport's, by its length; -EBADMSG: numbers that cannot be.
  */
-int proxy_request_decode(const void *bytes, size_t bytes_count, size_t request_bytes, bool numbered,
+int proxy_request_decode(const void *bytes, size_t bytes_count, size_t request_bytes, bool split,
                          struct proxy_request *request);
 
 /* The address that these bytes begin with: a struct sockaddr. -EBADMSG: they begin with none. */

@@ -231,8 +231,23 @@ void tracker_communicators_begin(struct tracker *tracker, const struct event_gro
         lineage_open(tracker->lineage, event->header.tid, event->nonblocking);
 }
 
+static void fail(struct tracker *tracker, const struct communicator *communicator, const struct event_destroy *event)
+{
+    struct job_process *process = job_by_number(tracker->jobs, communicator->record.process);
+    struct record_failure failure = {
+        .at_ns = event->header.at_ns,
+        .communicator = communicator->record.communicator,
+        .cause = event->farewell == FAREWELL_ABORT ? FAILURE_ABORTED : FAILURE_REVOKED,
+        .tid = event->header.tid,
+    };
+    if (process != NULL)
+        tracker_fail(tracker, process, &failure);
+}
+
 static void say_farewell(struct tracker *tracker, struct communicator *communicator, const struct event_destroy *event)
 {
+    if (event->farewell == FAREWELL_ABORT || event->farewell == FAREWELL_REVOKE)
+        fail(tracker, communicator, event);
     switch (event->farewell) {
     case FAREWELL_FINALIZE:
     case FAREWELL_REVOKE:

@@ -90,6 +90,11 @@ struct communicator *tracker_communicator(struct tracker *tracker, struct job_pr
 /* The thread's group begins to make the communicators that it was asked for. */
 void tracker_communicators_begin(struct tracker *tracker, const struct event_group *event);
 
+/* ---- tracker_failure.c ---- */
+
+/* Tells of a failure when it is the first of its cause there; all but the header is filled in. */
+void tracker_fail(struct tracker *tracker, struct job_process *process, struct record_failure *failure);
+
 /* ---- tracker_proxy.c ---- */
 
 /* What the proxy was told of the connection that its thread arranged over this socket. */

@@ -22,7 +22,10 @@ static void note(struct tracker *tracker, int error)
 
 void tracker_on_proxy_message(struct tracker *tracker, const void *bytes)
 {
-    note(tracker, proxy_message(tracker->proxies, bytes));
+    const struct event_proxy_message *event = bytes;
+    const struct job_process *process = job_find(tracker->jobs, event->header.tgid);
+    if (process != NULL)
+        note(tracker, proxy_message(tracker->proxies, event, process->splits));
 }
 
 void tracker_on_proxy_socket(struct tracker *tracker, const void *bytes)

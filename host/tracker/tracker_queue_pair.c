@@ -71,16 +71,34 @@ static struct record_queue_pair *known_queue_pair(struct tracker *tracker, const
     return queue_pair;
 }
 
+static void fail(struct tracker *tracker, const struct record_queue_pair *queue_pair, enum failure_cause cause,
+                 uint64_t at_ns, uint32_t tid)
+{
+    struct job_process *process = job_by_number(tracker->jobs, queue_pair->process);
+    struct record_failure failure = {
+        .at_ns = at_ns,
+        .communicator = queue_pair->communicator,
+        .queue_pair = queue_pair->queue_pair,
+        .cause = cause,
+        .tid = tid,
+    };
+    if (process != NULL && (queue_pair->flags & QUEUE_PAIR_FOREIGN) == 0)
+        tracker_fail(tracker, process, &failure);
+}
+
 void tracker_on_queue_pair_modify(struct tracker *tracker, const void *bytes)
 {
     const struct event_queue_pair_modify *event = bytes;
     struct record_queue_pair *queue_pair = known_queue_pair(tracker, &event->header, event->pointer);
     if (queue_pair == NULL)
         return;
+    const bool failed = queue_pair->error_ns != 0;
     struct gid_question question = {.tracker = tracker, .pid = event->header.tgid};
     if (queue_pair_modify(queue_pair, event, read_gid, &question) != 0)
         tracker_count(tracker, COUNT_GIDS_UNREADABLE);
     publish_queue_pair(tracker, queue_pair);
+    if (!failed && queue_pair->error_ns != 0)
+        fail(tracker, queue_pair, FAILURE_QUEUE_PAIR_ERROR, queue_pair->error_ns, event->header.tid);
 }
 
 void tracker_on_queue_pair_destroy(struct tracker *tracker, const void *bytes)
@@ -153,6 +171,8 @@ static void end_queue_pair(void *context, struct record_queue_pair *queue_pair)
     const struct of_process *mine = context;
     if (queue_pair->process != mine->process)
         return;
+    if (queue_pair->state == QUEUE_PAIR_RTS)
+        fail(mine->tracker, queue_pair, FAILURE_PROCESS_ENDED, mine->at_ns, 0);
     queue_pair->destroyed_ns = mine->at_ns;
     publish_queue_pair(mine->tracker, queue_pair);
     queue_pair_remove(mine->tracker->queue_pairs, queue_pair);

@@ -274,6 +274,30 @@ def check_past(records, program):
 SEND, RECV, PUT_SIGNAL, SIGNAL, WAIT_SIGNAL = 6, 7, 11, 12, 13
 
 
+ASYNC_ERROR, ABORTED, ENDED, WARNING = 3, 4, 2, 6
+
+
+def check_failures(records, program):
+    """An error that a communicator shows and an abort, once each; every warning; and that the process ended while the
+    queue pairs of the other communicators were in RTS: nothing else."""
+    process = records.process_of(program.pid)["process"]
+    failures = [r for r in records.records if r["record"] == "failure" and r["source"] == process]
+    truth, = program.all("failed")
+    numbers = {c["pointer"]: c["communicator"] for c in records.communicators_of(program.pid)}
+    shown, = [f for f in failures if f["cause"] == ASYNC_ERROR]
+    assert (shown["communicator"], shown["result"]) == (numbers[truth["failed"]], 3), shown
+    aborted, = [f for f in failures if f["cause"] == ABORTED]
+    assert aborted["communicator"] == numbers[truth["aborted"]], aborted
+    warnings = [f for f in failures if f["cause"] == WARNING]
+    assert len(warnings) == truth["warnings"], warnings
+    assert all(f["text"] == "NET/IB: Got completion with status=%d" for f in warnings), warnings
+    ended = [f for f in failures if f["cause"] == ENDED]
+    gone = {line["destroyed"] for line in program.all("destroyed")}
+    left = {numbers[line["communicator"]] for line in program.all("creator") if line["communicator"] not in gone}
+    assert sorted(f["communicator"] for f in ended) == sorted(left), (ended, left)
+    assert len(failures) == 2 + len(warnings) + len(ended), failures
+
+
 def expected_calls(program):
     """The program's calls with the numbers that they must have: by communicator, or by pair and direction."""
     numbers = {}
@@ -328,6 +352,7 @@ def check_everything(records, program, tree):
     check_children(records, program)
     check_queue_pairs(records, program)
     check_past(records, program)
+    check_failures(records, program)
     calls = check_calls(records, program)
     assert records.losses == [] and records.counters["probe_reads_failed_total"] == 0
     return f"{communicators} communicators, {len(records.queue_pairs_of(program.pid))} queue pairs, {calls} calls"

@@ -35,8 +35,8 @@ struct dimensions {
         each(ncclCommSplit) each(ncclCommDestroy) each(ncclCommAbort) each(ncclGroupStart) each(ncclGroupEnd)          \
             each(ncclAllReduce) each(ncclReduceScatter) each(ncclAllGather) each(ncclAlltoAll) each(ncclBcast)         \
                 each(ncclBroadcast) each(ncclGather) each(ncclScatter) each(ncclReduce) each(ncclSend) each(ncclRecv)  \
-                    each(ncclPutSignal) each(ncclSignal) each(ncclWaitSignal) each(standin_wait) each(standin_connect) \
-                        each(standin_queue_pairs)
+                    each(ncclPutSignal) each(ncclSignal) each(ncclWaitSignal) each(ncclCommGetAsyncError)              \
+                        each(standin_fail) each(standin_wait) each(standin_connect) each(standin_queue_pairs)
 
 static struct {
 #define MEMBER(name) __typeof__(name) *name;
@@ -505,6 +505,21 @@ static void be_held_up(comm_t comm)
            syscall(SYS_gettid), getpid(), from_ns, slept_from_ns, sent_from_ns, now_ns());
 }
 
+/* One communicator shows that it is not done (7), then an error, more than once; another shows none. */
+static void fail_all(comm_t failing, comm_t fine)
+{
+    static const int results[] = {0, 7, 3, 3};
+    int shown;
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        if (results[i] != 0)
+            lib.standin_fail(failing, results[i]);
+        lib.ncclCommGetAsyncError(failing, &shown);
+        lib.ncclCommGetAsyncError(fine, &shown);
+    }
+    printf("{\"failed\":\"%p\",\"pid\":%d,\"warnings\":3,\"aborted\":\"%p\"}\n", (void *)failing, getpid(),
+           (void *)fine);
+}
+
 static void do_everything(void)
 {
     struct unique_id id = make_id(1), later = make_id(2);
@@ -532,6 +547,7 @@ static void do_everything(void)
     call_everything(comm);
     call_with_signals(comm);
     call_in_groups(comm, second);
+    fail_all(second, third);
     lib.ncclCommDestroy(second);
     lib.ncclCommAbort(third);
     printf("{\"destroyed\":\"%p\",\"pid\":%d}\n{\"destroyed\":\"%p\",\"pid\":%d}\n", (void *)second, getpid(),

@@ -38,6 +38,7 @@ int ncclCommCount(const comm_t comm, int *count);
 int ncclCommCuDevice(const comm_t comm, int *device);
 int ncclCommUserRank(const comm_t comm, int *rank);
 int ncclGetVersion(int *version);
+int ncclCommGetAsyncError(comm_t comm, int *error);
 int ncclGroupStart(void);
 int ncclGroupEnd(void);
 int ncclAllReduce(const void *in, void *out, size_t count, int type, int reduction, comm_t comm, stream_t stream);
@@ -66,6 +67,8 @@ int ncclWaitSignal(int count, struct wait_descriptor *descriptors, comm_t comm, 
 #define STANDIN_QUEUE_PAIRS_MAX 16
 #define STANDIN_REFUSED         110 /* a count that every data call refuses */
 
+/* From now on it shows this error, and the library has written a message and a warning of it. */
+void standin_fail(comm_t comm, int result);
 /* Waits until the communicator's creation is done (for those that do not block). */
 void standin_wait(comm_t comm);
 /* Has the service thread make `count` more queue pairs, the progress thread take them to RTS; waits. */

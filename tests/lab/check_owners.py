@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from truth import Truth  # noqa: E402
 
-FLUSH, FOREIGN, LATE, AFTER_LOSS = 1, 2, 1, 2
+FLUSH, FOREIGN, PXN, SHARED, LATE, AFTER_LOSS = 1, 2, 4, 8, 1, 2
 OPERATIONS = {1: "AllReduce", 2: "AllGather", 3: "ReduceScatter", 4: "Broadcast", 5: "Reduce", 6: "Send", 7: "Recv"}
 
 
@@ -92,7 +92,7 @@ def check_owner(truth, host, queue, record):
         yield f"is given to {communicator['pointer']}, rank {communicator['rank']}, not to {queue.communicator.name}"
     if host.pid(record) != queue.pid or record["creator_tid"] != queue.tid:
         yield f"made by {host.pid(record)}/{record['creator_tid']}, not {queue.pid}/{queue.tid}"
-    if record["flags"] != (FLUSH if queue.is_flush else 0):
+    if record["flags"] & ~SHARED != (FLUSH if queue.is_flush else 0):
         yield f"flags {record['flags']}, but {'a' if queue.is_flush else 'no'} flush queue pair"
     if queue.local_gid and record["remote_qpn"] != queue.remote_qpn:
         yield f"remote QPN {record['remote_qpn']}, not {queue.remote_qpn}"
@@ -120,6 +120,24 @@ def check_queues(truth, host):
         for check in (check_owner, check_peer):
             for finding in check(truth, host, queue, record):
                 yield f"{device} QPN {qpn} of rank {queue.rank}: {finding}"
+
+
+def check_connections(truth, host):
+    """What the proxies' set-up messages gave: side, channel and ranks, as far as they are known, which both ends tell."""
+    for (device, qpn), queue in sorted(truth.queues.items()):
+        record = host.at(device, qpn, queue.created_ns)
+        if record is None or record["channel"] < 0:
+            continue
+        what = f"{device} QPN {qpn} of rank {queue.rank}"
+        owner = host.communicators.get(record["communicator"])
+        if owner and (record["origin_rank"], bool(record["flags"] & PXN)) != (owner["rank"], False):
+            yield f"{what}: asked for by {record['origin_rank']}, owned by {owner['rank']}"
+        if queue.peer_rank is not None and not queue.is_flush and \
+                queue.communicator.world_rank(record["far_rank"]) != queue.peer_rank:
+            yield f"{what}: its other end is {record['far_rank']}, not world rank {queue.peer_rank}"
+        other = None if queue.is_flush or not record["remote_qpn"] else host.peer(record)
+        if other and other["channel"] >= 0 and (other["channel"], {record["side"], other["side"]}) != (record["channel"], {1, 2}):
+            yield f"{what}: channel {record['channel']}, side {record['side']}; other end {other['channel']}, {other['side']}"
 
 
 def check_strangers(truth, host):
@@ -176,6 +194,7 @@ def check_complete(truth, host):
 
 
 CHECKS = (("communicators", check_communicators), ("queue pairs: communicator, owner, peer", check_queues),
+          ("connections: side, channel, ranks", check_connections),
           ("foreign queue pairs are not claimed", check_strangers), ("calls", check_calls),
           ("nothing was missed", check_complete))
 
@@ -191,6 +210,8 @@ def main():
         findings = list(check(truth, host))
         failed += bool(findings)
         note = f"{len(truth.queues)} queue pairs, {len(truth.operations)} operations" if number == 2 else ""
+        if check is check_connections:
+            note = f"{sum(q['channel'] >= 0 for q in host.queue_pairs.values())} of {len(host.queue_pairs)} with a channel"
         print(f"{'not ok' if findings else 'ok'} {number} - {name}{f' ({note})' if note else ''}")
         for finding in findings[:8]:
             print(f"#   {finding}")

@@ -53,6 +53,7 @@ static const struct kind kinds[] = {
     {"work", 39, 40},
     {"follow", 41, 32},
     {"followed", 42, 40},
+    {"failure", 40, 160},
     {"rank_operation", 48, 216},
 };
 
@@ -365,6 +366,13 @@ static const struct field fields[] = {
     FIELD(call, datatype, 61, 1),
     FIELD(call, reduction, 62, 1),
     FIELD(call, flags, 63, 1),
+    FIELD(failure, at_ns, 8, 8),
+    FIELD(failure, communicator, 16, 4),
+    FIELD(failure, queue_pair, 20, 4),
+    FIELD(failure, cause, 24, 4),
+    FIELD(failure, result, 28, 4),
+    FIELD(failure, tid, 32, 4),
+    FIELD(failure, text, 40, 120),
     FIELD(marker, entered_ns, 8, 8),
     FIELD(marker, duration_ns, 16, 8),
     FIELD(marker, stream, 24, 8),

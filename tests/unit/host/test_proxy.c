@@ -36,8 +36,7 @@ static struct event_proxy_message message(uint32_t type, uint64_t connection, co
     struct event_proxy_message event = {.header = {.tgid = PID, .tid = TID},
                                         .connection = connection,
                                         .type = type,
-                                        .request_bytes = (uint32_t)request_bytes,
-                                        .numbered = 1};
+                                        .request_bytes = (uint32_t)request_bytes};
     memcpy(event.request, request, request_bytes < sizeof event.request ? request_bytes : sizeof event.request);
     return event;
 }
@@ -46,7 +45,7 @@ static void ask(struct proxy_table *table, uint64_t connection, int origin, int 
 {
     const int request[] = {origin, 0, far, 1, 0, 0, 1, channel, 1};
     const struct event_proxy_message event = message(PROXY_SETUP, connection, request, sizeof request);
-    assert_int_equal(proxy_message(table, &event), 0);
+    assert_int_equal(proxy_message(table, &event, true), 0);
 }
 
 static struct sockaddr_in place(uint16_t port)
@@ -61,7 +60,7 @@ static void tell_place(struct proxy_table *table, uint64_t connection, uint16_t 
     const struct sockaddr_in address = place(port);
     memcpy(handle, &address, sizeof address);
     const struct event_proxy_message event = message(PROXY_CONNECT, connection, handle, sizeof handle);
-    assert_int_equal(proxy_message(table, &event), 0);
+    assert_int_equal(proxy_message(table, &event, true), 0);
 }
 
 static void open_socket(struct proxy_table *table, uint32_t what, int socket, int listener, uint16_t port)
@@ -115,7 +114,8 @@ static void requests_of_all_versions(void **state)
     assert_int_equal(proxy_request_decode(impossible, sizeof impossible, 36, true, &request), -EBADMSG);
 }
 
-/* RCCL's have a pointer at the end, as long as the fields that NCCL 2.30 has there: that a number follows tells. */
+/* RCCL's have a pointer at the end, as long as the fields that NCCL 2.30 has there: what else the library knows tells.
+ */
 static void requests_of_rccl(void **state)
 {
     (void)state;
@@ -172,18 +172,45 @@ static void other_transports(void **state)
     const char other[24] = {0};
     ask(*state, 0xa0, 2, 0, 0);
     const struct event_proxy_message event = message(PROXY_SETUP, 0xa1, other, sizeof other);
-    assert_int_equal(proxy_message(*state, &event), 0);
+    assert_int_equal(proxy_message(*state, &event, true), 0);
     open_socket(*state, PROXY_SOCKET_LISTEN, 10, 0, 0);
-    assert_unknown(*state, 10);
+    open_socket(*state, PROXY_SOCKET_ACCEPT, 20, 10, 0);
+    assert_unknown(*state, 20);
+}
+
+/* What the kernel did not let us see leaves a connection unknown, and gives it no other one's channel. */
+static void missed_events(void **state)
+{
+    ask(*state, 0xa0, 2, 0, 0);
+    open_socket(*state, PROXY_SOCKET_LISTEN, 10, 0, 0);
+    open_socket(*state, PROXY_SOCKET_LISTEN, 11, 0, 0); /* its set-up was missed */
+    open_socket(*state, PROXY_SOCKET_ACCEPT, 20, 10, 0);
+    open_socket(*state, PROXY_SOCKET_ACCEPT, 21, 11, 0);
+    assert_served(*state, 20, 2, 0, 0, QUEUE_PAIR_SIDE_RECEIVER);
+    assert_unknown(*state, 21);
+    assert_unknown(*state, 10); /* closed by now, and another socket whose accept was missed */
+    ask(*state, 0xa2, 2, 0, 2); /* its listen was missed, and the set-up for this one, but not that it was received */
+    struct event_proxy_socket listens = {
+        .header = {.tgid = PID, .tid = TID}, .what = PROXY_SOCKET_LISTEN, .socket = 12, .receives = 6};
+    assert_int_equal(proxy_socket(*state, &listens), 0);
+    open_socket(*state, PROXY_SOCKET_ACCEPT, 22, 12, 0);
+    assert_unknown(*state, 22);
+    ask(*state, 0xb0, 2, 1, 0);
+    tell_place(*state, 0xb0, 5000);
+    open_socket(*state, PROXY_SOCKET_CONNECT, 30, 0, 5000);
+    open_socket(*state, PROXY_SOCKET_CONNECT, 31, 0, 5000); /* the place is another's now; that was missed */
+    assert_served(*state, 30, 2, 1, 0, QUEUE_PAIR_SIDE_SENDER);
+    assert_unknown(*state, 31);
 }
 
 static void ends(void **state)
 {
     ask(*state, 0xa0, 2, 0, 0);
     open_socket(*state, PROXY_SOCKET_LISTEN, 10, 0, 0);
+    open_socket(*state, PROXY_SOCKET_ACCEPT, 20, 10, 0);
     proxy_forget_thread(*state, TID + 1);
     proxy_forget_process(*state, PID + 1);
-    assert_served(*state, 10, 2, 0, 0, QUEUE_PAIR_SIDE_RECEIVER);
+    assert_served(*state, 20, 2, 0, 0, QUEUE_PAIR_SIDE_RECEIVER);
     proxy_forget_thread(*state, TID);
     assert_int_equal(proxy_count(*state), 0);
     ask(*state, 0xa0, 2, 0, 0);
@@ -197,7 +224,7 @@ static void a_full_table_says_so(void **state)
     int error = 0;
     for (uint64_t i = 0; i < 64 && error == 0; i++) {
         const struct event_proxy_message event = message(PROXY_SETUP, 0x1000 + i, request, sizeof request);
-        error = proxy_message(*state, &event);
+        error = proxy_message(*state, &event, true);
     }
     assert_int_equal(error, -ENOSPC);
     assert_int_equal(proxy_count(*state), 64);
@@ -211,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sockets_lead_to_their_requests, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_sockets_serve_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(other_transports, setup, teardown),
+        cmocka_unit_test_setup_teardown(missed_events, setup, teardown),
         cmocka_unit_test_setup_teardown(ends, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_table_says_so, setup, teardown),
     };

@@ -22,6 +22,7 @@ static struct {
     struct record_call call;
     struct record_loss loss;
     struct record_process_fact fact;
+    struct record_failure failure;
     unsigned counts[64];
 } last;
 
@@ -48,12 +49,21 @@ static void publish(void *context, enum record_kind kind, void *record)
     case RECORD_LOSS:
         memcpy(&last.loss, record, sizeof last.loss);
         break;
+    case RECORD_FAILURE:
+        memcpy(&last.failure, record, sizeof last.failure);
+        break;
     case RECORD_PROCESS_FACT:
         memcpy(&last.fact, record, sizeof last.fact);
         break;
     default:
         fail();
     }
+}
+
+static bool library_splits(void *context, uint64_t library)
+{
+    (void)context;
+    return library == 7;
 }
 
 static void library_path(void *context, uint32_t pid, uint64_t library, char *path, size_t path_bytes)
@@ -98,7 +108,7 @@ static void identify(void *context, uint32_t pid, identity_visit *visit, void *v
 static int setup(void **state)
 {
     const struct tracker_options options = {
-        .system = {library_path, read_gid, identify, is_running, follow, publish, NULL},
+        .system = {library_splits, library_path, read_gid, identify, is_running, follow, publish, NULL},
         .counters = counters,
         .started_ns = 10,
         .unique = 1};
@@ -336,6 +346,123 @@ static void memory_used_again_before_the_return(void **state)
     assert_int_equal(last.queue_pair.destroyed_ns, 35);
 }
 
+static void change(struct tracker *tracker, uint64_t pointer, uint8_t state, uint64_t at_ns)
+{
+    const struct event_queue_pair_modify event = {
+        .header = header(EVENT_QUEUE_PAIR_MODIFY, SERVICE, at_ns), .pointer = pointer, .mask = 1, .state = state};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+/* The first queue pair of a communicator that goes to ERR is told, no second one; then that the process ended. */
+static void first_failures(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE | PROCESS_VERBS, 10);
+    init(*state, 20, 0xc0, 0);
+    for (uint64_t i = 0; i < 3; i++) {
+        create(*state, SERVICE, 0x9000 + i, 30 + i);
+        change(*state, 0x9000 + i, QUEUE_PAIR_RTS, 40 + i);
+    }
+    const uint32_t third = last.queue_pair.queue_pair;
+    assert_int_equal(last.counts[RECORD_FAILURE], 0);
+    change(*state, 0x9000, QUEUE_PAIR_ERR, 50);
+    change(*state, 0x9001, QUEUE_PAIR_ERR, 51);
+    assert_int_equal(last.counts[RECORD_FAILURE], 1);
+    assert_int_equal(last.failure.cause, FAILURE_QUEUE_PAIR_ERROR);
+    assert_int_equal(last.failure.queue_pair, third - 2);
+    assert_int_equal(last.failure.communicator, last.communicator.communicator);
+    assert_int_equal(last.failure.at_ns, 50);
+    assert_int_equal(last.failure.header.source, last.process.process);
+    end_process(*state, 60);
+    assert_int_equal(last.counts[RECORD_FAILURE], 2);
+    assert_int_equal(last.failure.cause, FAILURE_PROCESS_ENDED);
+    assert_int_equal(last.failure.queue_pair, third);
+}
+
+/* An orderly end is no failure. */
+static void no_failure(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE | PROCESS_VERBS, 10);
+    init(*state, 20, 0xc0, 0);
+    create(*state, SERVICE, 0x9000, 30);
+    change(*state, 0x9000, QUEUE_PAIR_RTS, 40);
+    const struct event_queue_pair_destroy destroy = {
+        .header = header(EVENT_QUEUE_PAIR_DESTROY, SERVICE, 50), .pointer = 0x9000, .entered_ns = 49};
+    tracker_event(*state, &destroy, sizeof destroy);
+    end_process(*state, 60);
+    assert_int_equal(last.counts[RECORD_FAILURE], 0);
+}
+
+static void warn(struct tracker *tracker, uint32_t tid, uint64_t at_ns)
+{
+    const struct event_failure event = {
+        .header = header(EVENT_FAILURE, tid, at_ns), .cause = EVENT_FAILURE_WARNING, .text = "status=%d"};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+static void warnings_are_few(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE, 10);
+    init(*state, 20, 0xc0, 0);
+    warn(*state, SERVICE, 30);
+    assert_int_equal(last.failure.communicator, last.communicator.communicator);
+    assert_string_equal(last.failure.text, "status=%d");
+    for (uint64_t i = 0; i < 20; i++)
+        warn(*state, TID + 9, 31 + i);
+    assert_int_equal(last.failure.communicator, 0);
+    assert_int_equal(last.counts[RECORD_FAILURE], 8);
+}
+
+/* NCCL 2.13's request: rank, local rank, remote rank, shared, device, GPU-direct, channel, connection. */
+static void ask(struct tracker *tracker, int origin, int socket, uint64_t at_ns)
+{
+    const int request[] = {origin, 0, 3, 1, 0, 0, 5, 1};
+    struct event_proxy_message asked = {.header = header(EVENT_PROXY_MESSAGE, SERVICE, at_ns),
+                                        .connection = 0xa0,
+                                        .type = PROXY_SETUP,
+                                        .request_bytes = sizeof request};
+    const struct event_proxy_socket listens = {
+        .header = header(EVENT_PROXY_SOCKET, SERVICE, at_ns + 1), .what = PROXY_SOCKET_LISTEN, .socket = socket};
+    memcpy(asked.request, request, sizeof request);
+    tracker_event(tracker, &asked, sizeof asked);
+    tracker_event(tracker, &listens, sizeof listens);
+    const struct event_proxy_socket accepts = {.header = header(EVENT_PROXY_SOCKET, SERVICE, at_ns + 2),
+                                               .what = PROXY_SOCKET_ACCEPT,
+                                               .listener = socket,
+                                               .socket = socket + 10};
+    tracker_event(tracker, &accepts, sizeof accepts);
+}
+
+static void create_over(struct tracker *tracker, uint64_t pointer, int socket, uint64_t at_ns)
+{
+    const struct event_queue_pair_create event = {
+        .header = header(EVENT_QUEUE_PAIR_CREATE, SERVICE, at_ns), .pointer = pointer, .qpn = 18, .socket = socket};
+    tracker_event(tracker, &event, sizeof event);
+}
+
+/* This rank is 2: what another one asked its proxy for is PXN. */
+static void connections(void **state)
+{
+    process(*state, PROCESS_COLLECTIVE | PROCESS_VERBS, 10);
+    init(*state, 20, 0xc0, 0);
+    ask(*state, 2, 11, 30);
+    ask(*state, 1, 12, 40);
+    create_over(*state, 0x9000, 21, 50);
+    assert_int_equal(last.queue_pair.flags, QUEUE_PAIR_SHARED);
+    assert_int_equal(last.queue_pair.channel, 5);
+    assert_int_equal(last.queue_pair.origin_rank, 2);
+    assert_int_equal(last.queue_pair.far_rank, 3);
+    assert_int_equal(last.queue_pair.side, QUEUE_PAIR_SIDE_RECEIVER);
+    create_over(*state, 0x9001, 22, 51);
+    assert_int_equal(last.queue_pair.flags, QUEUE_PAIR_SHARED | QUEUE_PAIR_PXN);
+    assert_int_equal(last.queue_pair.origin_rank, 1);
+    create_over(*state, 0x9002, 13, 52);
+    assert_int_equal(last.queue_pair.flags, 0);
+    assert_int_equal(last.queue_pair.channel, -1);
+    lost = 1; /* a descriptor may be another socket by now */
+    create_over(*state, 0x9003, 21, 53);
+    assert_int_equal(last.queue_pair.channel, -1);
+}
+
 static void strange_events(void **state)
 {
     struct event_call event = {.header = header(EVENT_CALL, TID, 20), .communicator = 1};
@@ -484,6 +611,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(pid_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(described_again, setup, teardown),
         cmocka_unit_test_setup_teardown(memory_used_again_before_the_return, setup, teardown),
+        cmocka_unit_test_setup_teardown(first_failures, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_failure, setup, teardown),
+        cmocka_unit_test_setup_teardown(warnings_are_few, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections, setup, teardown),
         cmocka_unit_test_setup_teardown(strange_events, setup, teardown),
         cmocka_unit_test_setup_teardown(there_before_the_probes, setup, teardown),
         cmocka_unit_test_setup_teardown(notes_of_the_library, setup, teardown),
