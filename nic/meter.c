@@ -163,7 +163,7 @@ static void settle_flow(struct meter *meter, struct flow *flow)
     window_close(meter->windows, &flow->windows, flow->number);
     window_close_coarse(meter->windows, &flow->windows, flow->number, UINT64_MAX);
     for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
-        flow->total.messages +=
+        flow->messages +=
             message_abandon(meter->messages, &flow->streams[i].messages, flow->number, is_loop(flow), UINT64_MAX);
 }
 
@@ -297,6 +297,7 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
                   uint64_t pause_ns, struct window_frame *counted)
 {
     unsigned stream = (frame->flags & FRAME_RESPONDER) != 0 ? FLOW_RESPONSES : FLOW_REQUESTS;
+    uint64_t frames = flow_data(flow).frames;
     struct recovery_frame seen = {
         .psn = frame->psn,
         .highest = flow->streams[stream].sequence.highest,
@@ -307,15 +308,17 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
         .at_sender = flow->vantage == VANTAGE_TX,
     };
 
-    if (flow->total.data_frames == 0)
+    if (frames == 0)
         return;
     counted->repeated = place == SEQUENCE_REPEATED || place == SEQUENCE_FAR;
-    seen.usual_ns = (flow->data_ns - pause_ns - flow->first_ns) / flow->total.data_frames;
+    seen.usual_ns = (flow->data_ns - pause_ns - flow->first_ns) / frames;
     seen.answers_heard = counted->repeated && frame->psn == seen.highest && hears_answers(meter, flow);
     if (place != SEQUENCE_NEXT && frame->opcode->kind == OPCODE_READ_REQUEST)
         note_read(meter, flow, frame, place);
     counted->retransmitted = recovery_judge(&flow->recovery[stream], &seen);
     flow->odd.repeated_frames += counted->repeated;
+    flow->odd.repeated_wire_bytes += counted->repeated ? frame->wire_bytes : 0;
+    flow->odd.repeated_payload_bytes += counted->repeated ? frame->payload_bytes : 0;
     flow->odd.late_frames += place == SEQUENCE_LATE;
     flow->odd.retransmitted_frames += counted->retransmitted;
     flow->odd.retransmitted_bytes += counted->retransmitted ? frame->payload_bytes : 0;
@@ -324,7 +327,7 @@ static void judge(struct meter *meter, struct flow *flow, const struct frame *fr
 /* The UDP source port, the DSCP or the ECN bits are not those of the data frame before. */
 static void note_look(struct flow *flow, const struct frame *frame)
 {
-    if (flow->total.data_frames != 0) {
+    if (flow_data(flow).frames != 0) {
         flow->codepoints |= (uint8_t)(1u << flow->look.ecn);
         flow->source_port_changes += flow->look.udp_source_port != frame->look.udp_source_port;
     }
@@ -377,12 +380,9 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         note_begin(meter, flow, frame);
     if (place != SEQUENCE_NEXT || at_ns - before_ns >= RECOVERY_PAUSE_NS)
         judge(meter, flow, frame, place, at_ns - before_ns, &counted);
-    flow->total.data_frames++;
-    flow->total.wire_bytes += frame->wire_bytes;
-    flow->total.payload_bytes += frame->payload_bytes;
     window_note(meter->windows, &flow->windows, flow->number, &counted);
-    flow->total.messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame,
-                                         at_ns, &flow->streams[is_response].sequence, place);
+    flow->messages += message_note(meter->messages, &flow->streams[is_response].messages, flow->number, frame, at_ns,
+                                   &flow->streams[is_response].sequence, place);
     if (place == SEQUENCE_NEXT && !is_response && opcode_is_connected(frame->opcode_number))
         train_begin(flow, frame);
 }
@@ -496,7 +496,7 @@ uint32_t meter_settle_some(struct meter *meter, uint32_t number, uint32_t count,
             window_close(meter->windows, &flow->windows, number);
         window_close_coarse(meter->windows, &flow->windows, number, now_ns);
         for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
-            flow->total.messages +=
+            flow->messages +=
                 message_abandon(meter->messages, &flow->streams[i].messages, number, is_loop(flow), stale_ns);
     }
     return number <= flow_count(meter->flows) ? number : 0;

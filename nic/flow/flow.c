@@ -168,8 +168,7 @@ struct flow *flow_find(struct flow_table *table, const struct flow_key *key)
 static inline void expect_frame(const struct flow *flow)
 {
     __builtin_prefetch(&flow->name, 1);
-    __builtin_prefetch(&flow->total, 1);
-    __builtin_prefetch(&flow->windows.coarse, 1);
+    __builtin_prefetch(&flow->windows, 1);
 }
 
 /* Past slots of other hashes, and of flows of another name that have the same one (one in 2^32). */
@@ -270,6 +269,16 @@ const struct sequence *flow_sequence(struct flow *flow)
     return sequence;
 }
 
+struct window_sums flow_data(const struct flow *flow)
+{
+    struct window_sums data = flow->windows.sums;
+
+    data.frames += flow->odd.repeated_frames;
+    data.wire_bytes += flow->odd.repeated_wire_bytes;
+    data.payload_bytes += flow->odd.repeated_payload_bytes;
+    return data;
+}
+
 uint64_t flow_last_ns(const struct flow *flow)
 {
     return flow->data_ns > flow->last_ns ? flow->data_ns : flow->last_ns;
@@ -323,16 +332,16 @@ static void add_pair(const struct flow *flow, const struct flow *other, struct r
 
 void flow_total_record(struct flow_table *table, const struct flow *flow, struct record_flow_total *record)
 {
-    const struct flow_count *total = &flow->total;
+    struct window_sums data = flow_data(flow);
     const struct flow_oddity *odd = &flow->odd;
     const struct flow *other = pairing_other(table, flow);
 
     *record = (struct record_flow_total){
         .header.source = flow->number,
-        .data_frames = total->data_frames,
-        .wire_bytes = total->wire_bytes,
-        .payload_bytes = total->payload_bytes,
-        .messages = total->messages,
+        .data_frames = data.frames,
+        .wire_bytes = data.wire_bytes,
+        .payload_bytes = data.payload_bytes,
+        .messages = flow->messages,
         .acks = flow->answers.acks,
         .naks = flow->answers.naks,
         .rnr_naks = flow->answers.rnr_naks,
@@ -343,12 +352,12 @@ void flow_total_record(struct flow_table *table, const struct flow *flow, struct
         .retransmitted_frames = odd->retransmitted_frames,
         .retransmitted_bytes = odd->retransmitted_bytes,
         .last_ns = flow_last_ns(flow),
-        .covered_psns = total->data_frames - odd->repeated_frames,
+        .covered_psns = flow->windows.sums.frames,
         .source_port_changes = flow->source_port_changes,
         .codepoints = flow->codepoints,
         .dscp = flow->look.dscp,
     };
-    if (total->data_frames != 0)
+    if (data.frames != 0)
         record->codepoints |= (uint8_t)(1u << flow->look.ecn);
     for (unsigned i = 0; i < FLOW_STREAMS_COUNT; i++)
         add_recovery(&flow->recovery[i], record);

@@ -28,18 +28,12 @@ enum flow_stream_kind {
     FLOW_STREAMS_COUNT,
 };
 
-/* What each data frame adds to. */
-struct flow_count {
-    uint64_t data_frames;
-    uint64_t wire_bytes;
-    uint64_t payload_bytes;
-    uint64_t messages;
-};
-
 /* What is rare, but about data. */
 struct flow_oddity {
     uint32_t marked_frames;
-    uint32_t repeated_frames;
+    uint32_t repeated_frames; /* which no window counts */
+    uint64_t repeated_wire_bytes;
+    uint64_t repeated_payload_bytes;
     uint32_t late_frames;
     uint32_t retransmitted_frames;
     uint64_t retransmitted_bytes;
@@ -59,7 +53,7 @@ struct flow_stream {
 
 /* Frames that follow each other within a message, with nothing special about them: train.h. */
 struct flow_train {
-    uint64_t frames_before; /* the flow's counts up to which the message is told; 0 = there is no train */
+    uint64_t frames_before; /* the windows' sums up to which the message is told; 0 = there is no train */
     uint64_t payload_before;
     uint8_t opcode_number;
 };
@@ -71,7 +65,7 @@ struct flow {
     uint64_t data_ns;       /* time of the last data frame */
     uint32_t number;        /* counts from 1 */
     struct frame_look look; /* of the last data frame */
-    struct flow_count total;
+    uint64_t messages;
     struct window_track windows; /* those of the coarser rings in a line of their own */
     struct flow_train train;
     struct flow_oddity odd;
@@ -89,7 +83,7 @@ struct flow {
     struct pairing pairing;
     struct flow_read read;
     struct reuse reuse; /* of the requests */
-    uint8_t spare[16];  /* flows of an odd number of lines lie in all sets of a cache, those of an even one in half */
+    uint8_t spare[8];   /* flows of an odd number of lines lie in all sets of a cache, those of an even one in half */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct flow) / 64 % 2 == 1, "an odd number of lines");
@@ -128,6 +122,9 @@ struct flow *flow_next_reverse(struct flow_table *table, const struct flow_key *
 
 /* The PSNs of its requests: to be read in this way while it may be that a train goes on, which keeps the highest. */
 const struct sequence *flow_sequence(struct flow *flow);
+
+/* All its data frames, those that came again too. */
+struct window_sums flow_data(const struct flow *flow);
 
 /* When its last frame came. */
 uint64_t flow_last_ns(const struct flow *flow);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Invariant: between train_begin and train_end the flow's data frames are all of the train, so that what its counts
- * have risen by is the message's. A train ends before a PSN that is a multiple of SEQUENCE_PSNS, which the sequence has
- * to hear of; a marked frame begins none.
+ * Invariant: between train_begin and train_end the flow's data frames are all of the train, so that what the
+ * windows' sums have risen by is the message's. A train ends before a PSN that is a multiple of SEQUENCE_PSNS, which
+ * the sequence has to hear of; a marked frame begins none.
  */
 #include "nic/flow/train.h"
 
@@ -34,15 +34,15 @@ void train_begin(struct flow *flow, const struct frame *frame)
     if (opcode_number == 0 || !is_inside || frame->look.ecn == ECN_CE)
         return;
     flow->next_sign = train_next(glance_sign(frame->psn, opcode_number, frame->look));
-    flow->train = (struct flow_train){.frames_before = flow->total.data_frames,
-                                      .payload_before = flow->total.payload_bytes,
+    flow->train = (struct flow_train){.frames_before = flow->windows.sums.frames,
+                                      .payload_before = flow->windows.sums.payload_bytes,
                                       .opcode_number = opcode_number};
 }
 
 void train_end(struct flow *flow)
 {
     struct flow_train *train = &flow->train;
-    uint32_t frames = (uint32_t)(flow->total.data_frames - train->frames_before);
+    uint32_t frames = (uint32_t)(flow->windows.sums.frames - train->frames_before);
 
     if (train->frames_before == 0)
         return;
@@ -50,7 +50,7 @@ void train_end(struct flow *flow)
     if (frames != 0) {
         struct message *message = message_of(flow);
         message->frames += frames;
-        message->payload_bytes += (uint32_t)(flow->total.payload_bytes - train->payload_before);
+        message->payload_bytes += (uint32_t)(flow->windows.sums.payload_bytes - train->payload_before);
         message->last_ns = flow->data_ns;
         message->last_psn = highest;
         message->opcode_number = train->opcode_number;

@@ -2,7 +2,7 @@
 /*
  * A train: frames of one message that follow each other as they should, each the middle of the message, in order, soon
  * after the one before, and alike in all that a flow's frames usually have in common. Nearly all frames are of trains,
- * and little is to be done with one: the flow's counts are kept at every frame, its sequence and the message are told
+ * and little is to be done with one: windows count every frame, the flow's sequence and the message are told
  * of all of them when the train ends (flow_sequence). On the measuring thread.
  */
 #pragma once
@@ -16,8 +16,8 @@ static inline uint64_t train_next(uint64_t sign)
 }
 
 /*
- * Whether the frame, whose flow it is by its name, is the next one of the flow's train; then it is counted in all but
- * the windows.
+ * Whether the frame, whose flow it is by its name, is the next one of the flow's train; then the windows are to count
+ * it, and nothing else.
  */
 static inline bool train_take(struct flow *flow, const struct glance *glance, uint64_t at_ns)
 {
@@ -28,9 +28,6 @@ static inline bool train_take(struct flow *flow, const struct glance *glance, ui
         return false;
     flow->next_sign = train_next(sign);
     flow->data_ns = at_ns;
-    flow->total.data_frames++;
-    flow->total.wire_bytes += glance->wire_bytes;
-    flow->total.payload_bytes += glance->behind_bytes;
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Splitting the budget, and telling how far it reaches. Invariant: the shares add up to the whole; each ring is added
- * up in the one behind it.
+ * Splitting the budget, and telling how far it reaches. Invariant: the shares add up to the whole; what is
+ * counted in the first ring is counted in the others.
  */
 #include "nic/window/tier.h"
 
@@ -27,7 +27,7 @@ static int create_ring(struct tiers *tiers, unsigned ring, uint32_t window_ns, s
     int error = window_ring_create(&tiers->rings[ring], window_ns, bytes, pinned_bytes, &tallies);
 
     if (error == 0 && ring != 0)
-        window_ring_set_coarser(tiers->rings[ring - 1], tiers->rings[ring], ring - 1);
+        window_ring_add_coarser(tiers->rings[0], tiers->rings[ring]);
     return error;
 }
 

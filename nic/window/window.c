@@ -39,17 +39,15 @@ struct pin {
     uint64_t to_block;
 };
 
-/* Where windows that are stored are added up: in the coarser ring, or the one behind it. */
-struct roll {
-    struct window_ring *into; /* NULL: nowhere */
-    uint32_t mask;            /* windows of this ring in one of that, minus 1 */
+/* A ring of longer windows. */
+struct coarser {
+    struct window_ring *ring;
+    uint32_t mask; /* windows of this ring in one of that, minus 1 */
     uint8_t shift;
-    uint8_t place; /* of the flow's open one in its track */
-    bool passes_over;
 };
 
 struct window_ring {
-    struct window_front front;
+    struct window_front front; /* first: window_front_turn finds the ring by it */
     uint32_t window_ns;
     uint8_t *at; /* where the next entry goes, and from where on the block is full */
     uint8_t *full_at;
@@ -57,8 +55,10 @@ struct window_ring {
     struct window_code_met met;
     uint64_t held_from;
     uint64_t bytes_before; /* written to blocks before the present one */
-    struct window_ring *coarser;
-    struct roll roll;
+    struct coarser coarser[WINDOW_COARSE_TIERS];
+    unsigned coarser_count;
+    unsigned passed_over; /* 1: the first of them */
+    uint64_t resumed;     /* the first index of that when it was no longer */
     struct window_tallies tallies;
     uint32_t block_bytes;
     uint32_t blocks_count;
@@ -270,6 +270,7 @@ int window_ring_create(struct window_ring **ring, uint32_t window_ns, size_t mem
     }
     made->front.window_ns = window_ns;
     made->front.word = WINDOW_OPEN;
+    made->front.turn_shift = 63;
     made->present = made->blocks;
     window_code_begin(&made->present->code, window_ns);
     begin_block(made, 0);
@@ -298,20 +299,6 @@ uint32_t window_ring_window_ns(const struct window_ring *ring)
 void window_ring_prepare(struct window_ring *ring)
 {
     pages_prepare(ring->memory, (size_t)ring->blocks_count * ring->block_bytes);
-}
-
-static struct roll roll_into(const struct window_ring *ring, struct window_ring *into, unsigned place)
-{
-    uint32_t mask = into->window_ns / ring->window_ns - 1;
-
-    return (struct roll){
-        .into = into, .mask = mask, .shift = (uint8_t)__builtin_popcount(mask), .place = (uint8_t)place};
-}
-
-void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser, unsigned place)
-{
-    ring->coarser = coarser;
-    ring->roll = roll_into(ring, coarser, place);
 }
 
 static inline void store(struct window_ring *ring, const struct window *window, uint32_t flow)
@@ -343,95 +330,103 @@ static void add_evidence(struct window *window, uint16_t retransmitted_frames, u
     window->marked_frames = add_capped(window->marked_frames, marked_frames);
 }
 
-static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window_track *track,
-                          uint32_t flow);
+/* ---- coarser windows ---- */
 
-/* Adds a window that is stored to the open one of the coarser ring, which may be over by it. */
-static inline void roll_up(const struct window_ring *ring, const struct window *window, struct window_track *track,
-                           uint32_t flow)
+/* Of what shifts out of an index by this, all windows of the ring go into one. */
+static uint8_t turn_shift(const struct window_ring *ring)
 {
-    const struct roll *roll = &ring->roll;
-    struct window *into = &track->coarse[roll->place];
-    uint64_t index = window->index;
-
-    if (window_word(into) != (index >> roll->shift | WINDOW_OPEN))
-        roll_up_other(ring, window, track, flow);
-    into->last_offset_ns = ((uint32_t)index & roll->mask) * ring->window_ns + window->last_offset_ns;
-    into->frames += window->frames;
-    into->wire_bytes += window->wire_bytes;
-    into->payload_bytes += window->payload_bytes;
-    if (window->retransmitted_frames != 0 || window->marked_frames != 0)
-        add_evidence(into, window->retransmitted_frames, window->marked_frames);
+    return ring->passed_over < ring->coarser_count ? ring->coarser[ring->passed_over].shift : 63;
 }
 
-/* Stores the open one and begins the next. */
-static void roll_up_other(const struct window_ring *ring, const struct window *window, struct window_track *track,
-                          uint32_t flow)
+void window_ring_add_coarser(struct window_ring *ring, struct window_ring *coarser)
 {
-    const struct roll *roll = &ring->roll;
-    struct window *into = &track->coarse[roll->place];
-    uint32_t before_ns = (uint32_t)(window->index & roll->mask) * ring->window_ns;
+    uint32_t mask = coarser->window_ns / ring->window_ns - 1;
 
-    if (into->open) {
-        store(roll->into, into, flow);
-        count_stored(roll->into, 1);
-        if (roll->into->roll.into != NULL)
-            roll_up(roll->into, into, track, flow);
-    }
-    *into = (struct window){
-        .index = window->index >> roll->shift, .open = 1, .first_offset_ns = before_ns + window->first_offset_ns};
-}
-
-/* What is still open of a ring that is passed over goes the usual way. */
-static void close_passed_over(struct window_ring *ring, struct window_track *track, uint32_t flow)
-{
-    if (track->coarse[0].open)
-        roll_up(ring->coarser, &track->coarse[0], track, flow);
-    track->coarse[0].open = 0;
-}
-
-static inline void store_and_roll_up(struct window_ring *ring, const struct window *window, struct window_track *track,
-                                     uint32_t flow)
-{
-    store(ring, window, flow);
-    if (ring->roll.passes_over)
-        close_passed_over(ring, track, flow);
-    if (ring->roll.into != NULL)
-        roll_up(ring, window, track, flow);
+    ring->coarser[ring->coarser_count++] =
+        (struct coarser){.ring = coarser, .mask = mask, .shift = (uint8_t)__builtin_popcount(mask)};
+    ring->front.turn_shift = turn_shift(ring);
 }
 
 void window_ring_pass_over(struct window_ring *ring, bool is_passed_over, uint64_t now_ns)
 {
-    if (ring->roll.passes_over == is_passed_over)
+    struct window_ring *passed = ring->coarser[0].ring;
+
+    if (ring->passed_over == is_passed_over)
         return;
-    ring->roll = is_passed_over ? roll_into(ring, ring->coarser->coarser, 1) : roll_into(ring, ring->coarser, 0);
-    ring->roll.passes_over = is_passed_over;
-    ring->coarser->held_from = is_passed_over ? HELD_NOTHING : now_ns / ring->coarser->window_ns + 1;
+    ring->passed_over = is_passed_over;
+    ring->front.turn_shift = turn_shift(ring);
+    ring->resumed = now_ns / passed->window_ns + 1;
+    passed->held_from = is_passed_over ? HELD_NOTHING : ring->resumed;
+}
+
+/* The flow's last frame so far is the last one of its open coarser windows too, unless they are of before a break. */
+static void note_last(const struct window_ring *ring, struct window_track *track)
+{
+    const struct window *last = &track->present;
+
+    if (track->coarse[0].index < ring->resumed)
+        track->coarse[0].open = 0;
+    for (unsigned i = 0; i < ring->coarser_count && last->open; i++)
+        track->coarse[i].last_offset_ns =
+            ((uint32_t)last->index & ring->coarser[i].mask) * ring->window_ns + last->last_offset_ns;
+}
+
+static void close_coarse(const struct window_ring *ring, struct window_track *track, unsigned tier, uint32_t flow)
+{
+    struct window *window = &track->coarse[tier];
+
+    window->frames += (uint32_t)track->sums.frames;
+    window->wire_bytes += (uint32_t)track->sums.wire_bytes;
+    window->payload_bytes += (uint32_t)track->sums.payload_bytes;
+    if (tier >= ring->passed_over) {
+        store(ring->coarser[tier].ring, window, flow);
+        count_stored(ring->coarser[tier].ring, 1);
+    }
+    window->open = 0;
+}
+
+void window_front_turn(struct window_front *front, struct window_track *track, uint32_t flow, uint32_t offset_ns)
+{
+    const struct window_ring *ring = (const struct window_ring *)front;
+    uint64_t index = front->word & ~WINDOW_OPEN;
+
+    note_last(ring, track);
+    for (unsigned i = ring->passed_over; i < ring->coarser_count; i++) {
+        const struct coarser *coarser = &ring->coarser[i];
+        struct window *window = &track->coarse[i];
+        if (window->open && window->index == index >> coarser->shift)
+            continue;
+        if (window->open)
+            close_coarse(ring, track, i, flow);
+        *window = (struct window){.index = index >> coarser->shift,
+                                  .open = 1,
+                                  .first_offset_ns = ((uint32_t)index & coarser->mask) * ring->window_ns + offset_ns,
+                                  .frames = -(uint32_t)track->sums.frames,
+                                  .wire_bytes = -(uint32_t)track->sums.wire_bytes,
+                                  .payload_bytes = -(uint32_t)track->sums.payload_bytes};
+    }
 }
 
 void window_close(struct window_ring *ring, struct window_track *track, uint32_t flow)
 {
     if (!track->present.open)
         return;
-    store_and_roll_up(ring, &track->present, track, flow);
+    store(ring, &track->present, flow);
     count_stored(ring, 1);
+    note_last(ring, track);
     track->present.open = 0;
 }
 
 void window_close_coarse(struct window_ring *ring, struct window_track *track, uint32_t flow, uint64_t now_ns)
 {
-    struct window *window = track->coarse;
-
-    for (struct window_ring *coarser = ring->coarser; coarser != NULL; coarser = coarser->coarser, window++) {
-        if (!window->open || window->index >= now_ns / coarser->window_ns)
-            continue;
-        store(coarser, window, flow);
-        count_stored(coarser, 1);
-        if (coarser->roll.into != NULL)
-            roll_up(coarser, window, track, flow);
-        window->open = 0;
+    note_last(ring, track);
+    for (unsigned i = 0; i < ring->coarser_count; i++) {
+        if (track->coarse[i].open && track->coarse[i].index < now_ns / ring->coarser[i].ring->window_ns)
+            close_coarse(ring, track, i, flow);
     }
 }
+
+/* ---- frames ---- */
 
 struct window_front *window_ring_front(struct window_ring *ring)
 {
@@ -451,7 +446,7 @@ void window_ring_store(struct window_ring *ring)
     struct window_front *front = &ring->front;
 
     for (const struct window_over *over = front->over; over < front->over + front->over_count; over++)
-        store_and_roll_up(ring, &over->window, over->track, over->flow);
+        store(ring, &over->window, over->flow);
     count_stored(ring, front->over_count);
     front->over_count = 0;
 }
@@ -464,7 +459,10 @@ void window_note(struct window_ring *ring, struct window_track *track, uint32_t 
     window_front_add(&ring->front, track, flow, frame->at_ns, once * frame->wire_bytes, once * frame->payload_bytes);
     window_ring_store(ring);
     window->frames -= frame->repeated;
+    track->sums.frames -= frame->repeated;
     add_evidence(window, frame->retransmitted, frame->marked);
+    for (unsigned i = 0; i < ring->coarser_count; i++)
+        add_evidence(&track->coarse[i], frame->retransmitted, frame->marked);
 }
 
 void window_record(const struct window *window, uint32_t flow, struct record_window *record)
@@ -500,7 +498,7 @@ void window_record_coarse(const struct record_window *window, uint32_t window_ns
 
 bool window_ring_passes_over(const struct window_ring *ring)
 {
-    return ring->roll.passes_over;
+    return ring->passed_over != 0;
 }
 
 /* ---- reading ---- */

@@ -36,10 +36,22 @@ struct window {
 
 #define WINDOW_COARSE_TIERS 2
 
-/* A flow's open windows: the present one, and those of the coarser rings. Embedded in it; zero: none open. */
+/* All that windows have counted. */
+struct window_sums {
+    uint64_t frames;
+    uint64_t wire_bytes;
+    uint64_t payload_bytes;
+};
+
+/*
+ * A flow's open windows: the present one, and those of the coarser rings, which take from the sums what is theirs when
+ * they are over. Embedded in it; zero: none open.
+ */
 struct window_track {
     struct window present;
-    struct window coarse[WINDOW_COARSE_TIERS];
+    struct window_sums sums;
+    struct window
+        coarse[WINDOW_COARSE_TIERS]; /* counts: minus the sums at its beginning; frames sent again or marked */
 };
 
 /* One data frame, as a window counts it. */
@@ -55,7 +67,6 @@ struct window_frame {
 /* Of a frame, a window that is over by it, on its way into the ring. */
 struct window_over {
     struct window window;
-    struct window_track *track; /* of which it was the present one */
     uint32_t flow;
 };
 
@@ -70,6 +81,7 @@ struct window_front {
     uint64_t word; /* the first one of a window that is open there */
     uint32_t window_ns;
     uint32_t over_count;
+    uint8_t turn_shift; /* of the index: when what is left changes, a coarser window is over too */
     struct window_over over[WINDOW_OVER_MAX];
 };
 
@@ -94,14 +106,12 @@ void window_ring_destroy(struct window_ring **ring);
 void window_ring_prepare(struct window_ring *ring);
 
 /*
- * What is stored in the ring is from now on added up in the coarser one too, and so on; its windows are a power of
- * two times as long. Its open windows lie at this place of a track. The coarser ring must outlive it.
+ * What is counted in the ring is from now on counted in the coarser one too, whose windows are a power of two times as
+ * long: at most WINDOW_COARSE_TIERS, the one with shorter windows first. The coarser ring must outlive it.
  */
-void window_ring_set_coarser(struct window_ring *ring, struct window_ring *coarser, unsigned place);
+void window_ring_add_coarser(struct window_ring *ring, struct window_ring *coarser);
 
-/*
- * While set, the ring behind this one stores nothing, and is passed over for the one behind it; it holds nothing then,
- * and afterwards what comes from `now_ns` on.
+/* While set, the first coarser ring is passed over: it holds nothing then, and afterwards what comes from `now_ns` on.
  */
 void window_ring_pass_over(struct window_ring *ring, bool is_passed_over, uint64_t now_ns);
 bool window_ring_passes_over(const struct window_ring *ring);
@@ -130,31 +140,40 @@ static inline uint64_t window_word(const struct window *window)
     return word;
 }
 
+/* The coarser windows that are over by a frame in another window, and those that it begins. */
+void window_front_turn(struct window_front *front, struct window_track *track, uint32_t flow, uint32_t offset_ns);
+
 static inline void window_front_add(struct window_front *front, struct window_track *track, uint32_t flow,
                                     uint64_t at_ns, uint32_t wire_bytes, uint32_t payload_bytes)
 {
     struct window *window = &track->present;
+    uint64_t word = window_word(window);
 
     if (at_ns - front->start_ns >= front->window_ns)
         window_front_move(front, at_ns);
     uint32_t offset_ns = (uint32_t)(at_ns - front->start_ns);
-    if (window_word(window) == front->word) {
+    if (word == front->word) {
         window->last_offset_ns = offset_ns > window->last_offset_ns ? offset_ns : window->last_offset_ns;
         window->frames++;
         window->wire_bytes += wire_bytes;
         window->payload_bytes += payload_bytes;
-        return;
+    } else {
+        if (window->open)
+            front->over[front->over_count++] = (struct window_over){.window = *window, .flow = flow};
+        if ((word ^ front->word) >> front->turn_shift != 0)
+            window_front_turn(front, track, flow, offset_ns);
+        memcpy(window, &front->word, sizeof front->word);
+        window->first_offset_ns = offset_ns;
+        window->last_offset_ns = offset_ns;
+        window->frames = 1;
+        window->wire_bytes = wire_bytes;
+        window->payload_bytes = payload_bytes;
+        window->retransmitted_frames = 0;
+        window->marked_frames = 0;
     }
-    if (window->open)
-        front->over[front->over_count++] = (struct window_over){.window = *window, .track = track, .flow = flow};
-    memcpy(window, &front->word, sizeof front->word);
-    window->first_offset_ns = offset_ns;
-    window->last_offset_ns = offset_ns;
-    window->frames = 1;
-    window->wire_bytes = wire_bytes;
-    window->payload_bytes = payload_bytes;
-    window->retransmitted_frames = 0;
-    window->marked_frames = 0;
+    track->sums.frames++;
+    track->sums.wire_bytes += wire_bytes;
+    track->sums.payload_bytes += payload_bytes;
 }
 
 /* Stores the flow's open window, if it has one. */

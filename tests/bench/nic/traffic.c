@@ -135,11 +135,10 @@ bool traffic_is_counted(const struct traffic *traffic, struct meter *meter)
 
     for (uint32_t number = 1; number <= flow_count(meter->flows); number++) {
         const struct flow *flow = flow_at(meter->flows, number);
-        const struct flow_count *total = &flow->total;
+        struct window_sums data = flow_data(flow);
         bool is_own = ((const uint8_t *)flow->key.source)[12] == 10;
-        right += is_own && total->data_frames == each && total->payload_bytes == each_bytes &&
-                 flow->odd.repeated_frames == 0 && flow->odd.late_frames == 0 &&
-                 total->messages == each / message_frames;
+        right += is_own && data.frames == each && data.payload_bytes == each_bytes && flow->odd.repeated_frames == 0 &&
+                 flow->odd.late_frames == 0 && flow->messages == each / message_frames;
     }
     if (right == traffic->flows)
         return true;

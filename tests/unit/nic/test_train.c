@@ -94,7 +94,7 @@ static void count_trains(struct fixture *fixture, enum side side)
     for (uint32_t number = 1; number <= flow_count(fixture->meters[side].flows); number++) {
         const struct flow *flow = flow_at(fixture->meters[side].flows, number);
         fixture->trains[side] +=
-            flow->train.frames_before != 0 && flow->total.data_frames - flow->train.frames_before > 3;
+            flow->train.frames_before != 0 && flow->windows.sums.frames - flow->train.frames_before > 3;
     }
 }
 

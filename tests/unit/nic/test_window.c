@@ -379,7 +379,7 @@ static void test_coarser_rings(void **state)
         uint32_t window_ns = i == 0 ? WINDOW_NS : i == 1 ? 16 * WINDOW_NS : 256 * WINDOW_NS;
         assert_int_equal(window_ring_create(&rings[i], window_ns, COARSE_MEMORY, 0, tallies_of(fixture)), 0);
         if (i > 0)
-            window_ring_set_coarser(rings[i - 1], rings[i], i - 1);
+            window_ring_add_coarser(rings[0], rings[i]);
     }
     for (uint64_t at_ns = 0; at_ns < 30000000; at_ns += 3000) {
         const struct window_frame frame = {.at_ns = at_ns, .wire_bytes = 1082, .payload_bytes = 1024};
