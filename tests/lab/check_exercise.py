@@ -15,6 +15,7 @@ import os
 import sys
 
 FLUSH, FOREIGN, PXN = 1, 2, 4
+END_NS = 1_000_000_000  # how long after the truth's word for it an end may last
 LATE = 1  # of communicators: the host side came after their making
 CREATORS = {"CommInitRank": 1, "CommInitRankConfig": 2, "CommInitRankScalable": 3, "CommInitAll": 4, "CommSplit": 5,
             "CommShrink": 6, "CommGrow": 7}
@@ -84,12 +85,17 @@ class Host:
 
     def member(self, truth_member):
         """The communicator that was made within the time in which the truth says so, or seen late within its life."""
-        end_ns = truth_member["ended_ns"]
         found = [c for c in self.communicators.values()
                  if self.pid(c) == truth_member["pid"] and int(c["pointer"], 16) == int(truth_member["comm"], 16)
-                 and truth_member["init_begun_ns"] <= (c["created_ns"] or c["ready_ns"])
-                 <= (end_ns if c["flags"] & LATE else truth_member["init_ended_ns"])]
+                 and self._fits(c, truth_member)]
         return found[0] if len(found) == 1 else None
+
+    @staticmethod
+    def _fits(record, truth_member):
+        if not record["flags"] & LATE:
+            return truth_member["init_begun_ns"] <= record["created_ns"] <= truth_member["init_ended_ns"]
+        ends_ns = record["destroyed_ns"] or truth_member["init_ended_ns"]
+        return truth_member["init_begun_ns"] <= ends_ns <= truth_member["ended_ns"] + END_NS
 
     def queue_pair(self, connection):
         found = [q for q in self.queue_pairs.values()
@@ -115,23 +121,28 @@ def check_members(truth, host):
 
 
 def check_identities(truth, host):
-    by_name, by_identity = collections.defaultdict(set), collections.defaultdict(set)
+    by_name, by_identity, hashes = (collections.defaultdict(set) for _ in range(3))
     for member in truth.members:
         record = host.member(member)
-        if record is None or member["creator"] == "CommGrow":
-            continue  # those who join and those who were there have identities of different kinds: joined by hash
+        if record is None:
+            continue
+        hashes[member["whole_name"]].add(record["hash"])
+        if member["creator"] == "CommGrow" or record["flags"] & LATE:
+            continue  # these have identities of another kind than the other ranks: they are joined by the hash
         by_name[member["whole_name"]].add(record["identity"])
         by_identity[record["identity"]].add((member["whole_name"], member["pid"] if member["creator"] == "CommInitAll" else 0))
+    yield from (f"{name} has the hashes {found}" for name, found in hashes.items() if len(found) != 1)
     yield from (f"{name} has {len(found)} identities" for name, found in by_name.items() if len(found) != 1)
     yield from (f"identity {identity} stands for {sorted(found)}" for identity, found in by_identity.items() if len(found) != 1)
 
 
 def owner_findings(truth, host, connection, record):
     member = truth.member_at(connection["pid"], connection["comm"], connection["created_ns"])
-    communicator = host.communicators.get(record["communicator"])
+    communicator, seen = host.communicators.get(record["communicator"]), host.member(member)
     if communicator is None:
-        yield "has no communicator"
-    elif not connection["shared"] and host.member(member) is not communicator:
+        if not seen or not seen["flags"] & LATE:
+            yield "has no communicator"
+    elif not connection["shared"] and seen is not communicator:
         yield f"is given to {communicator['pointer']}, not to {member['whole_name']}"
     if host.pid(record) != connection["pid"]:
         yield f"made by {host.pid(record)}, not {connection['pid']}"
@@ -163,7 +174,8 @@ def check_queue_pairs(truth, host):
         if record is None:
             yield f"{what}: not seen"
             continue
-        for finding in [*owner_findings(truth, host, connection, record), *proxy_findings(connection, record)]:
+        proxy = proxy_findings(connection, record) if record["communicator"] else ()
+        for finding in [*owner_findings(truth, host, connection, record), *proxy]:
             yield f"{what}: {finding}"
 
 
