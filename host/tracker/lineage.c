@@ -17,6 +17,7 @@ struct window {
     uint32_t children;
     bool open;
     bool nonblocking;
+    bool skip; /* the next child, which is counted among none */
 };
 
 struct thread {
@@ -125,6 +126,13 @@ void lineage_open(struct lineage *lineage, uint32_t tid, bool nonblocking)
     thread->window->nonblocking = nonblocking;
 }
 
+void lineage_skip(struct lineage *lineage, uint32_t tid)
+{
+    struct thread *thread = thread_find(lineage, tid);
+    if (thread != NULL && thread->window != NULL && thread->window->open)
+        thread->window->skip = true;
+}
+
 void lineage_close(struct lineage *lineage, uint32_t tid)
 {
     struct thread *thread = thread_find(lineage, tid);
@@ -173,6 +181,10 @@ int lineage_fork(struct lineage *lineage, uint32_t process, uint32_t creator, ui
         return 0;
     struct window *window = parent->window;
     const bool making = window != NULL && window->open;
+    if (making && window->skip) {
+        window->skip = false;
+        return 0;
+    }
     const uint32_t communicator = making ? window_next(window) : parent->communicator;
     const bool takes_over = making && window->nonblocking && window->count > 1 && window->children == 1;
     if (communicator == 0 && !takes_over)

@@ -32,6 +32,9 @@ void lineage_unexpect(struct lineage *lineage, uint32_t tid);
 void lineage_open(struct lineage *lineage, uint32_t tid, bool nonblocking);
 void lineage_close(struct lineage *lineage, uint32_t tid);
 
+/* The first thread that the open window makes serves none: ncclCommInitAll begins with the root of its own id. */
+void lineage_skip(struct lineage *lineage, uint32_t tid);
+
 /* The communicators expected by or in the window of a thread, in order; valid until the next change. */
 size_t lineage_expected(const struct lineage *lineage, uint32_t tid, const uint32_t **communicators);
 

@@ -140,6 +140,8 @@ void tracker_on_init(struct tracker *tracker, const void *bytes)
         add_communicator(tracker, process, event, i);
     if (!event->grouped)
         lineage_open(tracker->lineage, event->header.tid, event->nonblocking);
+    if (event->creator == CREATOR_INIT_ALL)
+        lineage_skip(tracker->lineage, event->header.tid);
 }
 
 /* It is the communicator's end, or it never came to be. */

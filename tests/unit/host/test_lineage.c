@@ -73,6 +73,23 @@ static void group_of_jobs(void **state)
     assert_int_equal(lineage_count(lineage), 3);
 }
 
+/* ncclCommInitAll makes an id first, whose root is a thread; then it is as a group. */
+static void all_at_once(void **state)
+{
+    struct lineage *lineage = *state;
+    for (uint32_t i = 0; i < 2; i++)
+        expect(lineage, 250, 15 + i);
+    lineage_open(lineage, 250, false);
+    lineage_skip(lineage, 250);
+    fork_thread(lineage, 250, 251);
+    fork_thread(lineage, 250, 252);
+    fork_thread(lineage, 250, 253);
+    lineage_close(lineage, 250);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 251), 0);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 252), 15);
+    assert_int_equal(lineage_communicator(lineage, PROCESS, 253), 16);
+}
+
 /* One in a group: until 2.28.2 a job's thread makes the service thread, since then the caller does. */
 static void group_of_one(void **state)
 {
@@ -195,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(inline_call, setup, teardown),
         cmocka_unit_test_setup_teardown(group_of_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(group_of_one, setup, teardown),
         cmocka_unit_test_setup_teardown(nonblocking_group, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_call, setup, teardown),
