@@ -88,11 +88,7 @@ static __always_inline __u64 argument_at(const registers_t *registers, __s8 plac
 
 static __always_inline bool is_wanted(const struct symbol *symbol)
 {
-    if (symbol->budgeted == 0)
-        return true;
-    if (detail_process != 0 && detail_process != (__u32)(bpf_get_current_pid_tgid() >> 32))
-        return false;
-    return detail_take();
+    return symbol->budgeted == 0 || detail_take(DETAIL_SUBMISSIONS, bpf_get_current_pid_tgid() >> 32);
 }
 
 SEC("uprobe")

@@ -17,7 +17,7 @@ enum delay_state {
 struct delay {
     __u64 from_ns; /* since when is added up */
     __u64 since_ns;
-    __u64 off_ns; /* when it left the CPU */
+    __u64 off_ns; /* when it left the CPU; 0 = it is on it, or that was not seen */
     __u64 sleep_ns;
     __u64 run_queue_ns;
     __u64 wait_ns;

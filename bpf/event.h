@@ -43,6 +43,14 @@ enum event_kind {
 /* A probe's attach cookie: the library's number, and above it which of its program's symbols it sits at. */
 #define EVENT_VARIANT_SHIFT 32
 
+/* What is told only when it is asked for, for a bounded time. */
+enum detail_kind { DETAIL_SUBMISSIONS, DETAIL_DELAYS, DETAILS };
+struct detail {
+    __s64 left;    /* events that may still come; a few more do where CPUs race */
+    __u32 process; /* thread group; 0 = all */
+    __u32 reserved;
+};
+
 struct event_header {
     __u32 kind;
     __u32 lost; /* events dropped since the start, when this one was made (low 32 bits) */

@@ -38,18 +38,14 @@ extern __u32 captures; /* graphs that are being captured, in all processes */
 extern __u64 processes_refused;
 extern const volatile __u64 wake_bytes; /* a data call wakes user space only when so much waits */
 
-/* What is told only when it is asked for, for a bounded time. */
-extern __s64 detail_left;    /* events that may still come; a few more do where CPUs race */
-extern __u64 detail_refused; /* that would have come after them */
-extern __u32 detail_process; /* thread group; 0 = all */
+extern struct detail details[DETAILS];
 
-static __always_inline bool detail_take(void)
+static __always_inline bool detail_take(enum detail_kind kind, __u32 tgid)
 {
-    if (*(volatile __s64 *)&detail_left <= 0) {
-        __sync_fetch_and_add(&detail_refused, 1);
+    struct detail *detail = &details[kind];
+    if (*(volatile __s64 *)&detail->left <= 0 || (detail->process != 0 && detail->process != tgid))
         return false;
-    }
-    __sync_fetch_and_add(&detail_left, -1);
+    __sync_fetch_and_add(&detail->left, -1);
     return true;
 }
 

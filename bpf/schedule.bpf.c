@@ -15,8 +15,6 @@
 #define FAMILY_INET6      10
 #define DELAY_DETAIL_NS   10000 /* stays off the CPU that are told one by one */
 
-__u32 delay_detail = 0; /* each stay is told */
-
 /* Sockets that followed threads sent on -> retransmissions that none of them has been charged with. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -106,10 +104,7 @@ static __always_inline void restart(const struct task_struct *task, struct delay
 
 static __always_inline bool is_asked_for(const struct task_struct *task, const struct delay *delay, __u64 now_ns)
 {
-    if (delay_detail == 0 || now_ns - delay->off_ns < DELAY_DETAIL_NS ||
-        (detail_process != 0 && detail_process != (__u32)task->tgid))
-        return false;
-    return detail_take();
+    return delay->off_ns != 0 && now_ns - delay->off_ns >= DELAY_DETAIL_NS && detail_take(DETAIL_DELAYS, task->tgid);
 }
 
 static __always_inline void leave(struct task_struct *task, bool preempted, __u32 state)
@@ -140,6 +135,7 @@ static __always_inline void come(struct task_struct *task)
     delay->state = DELAY_RUNNING;
     if (is_asked_for(task, delay, now_ns))
         emit_stay(task, delay);
+    delay->off_ns = 0;
     if (now_ns - delay->from_ns < DELAY_INTERVAL_NS)
         return;
     emit_sums(task, delay);

@@ -18,7 +18,16 @@ struct follow_options {
     uint64_t duration_ns;
     uint64_t hits;
     uint64_t pid;
+    int what;
     bool json;
+};
+
+static const char *const whats[] = {"work", "submissions", "delays", "all", NULL};
+static const uint32_t what_bits[] = {
+    FOLLOW_WORK,
+    FOLLOW_SUBMISSIONS,
+    FOLLOW_DELAYS,
+    FOLLOW_WORK | FOLLOW_SUBMISSIONS | FOLLOW_DELAYS,
 };
 
 #define AT(member) offsetof(struct follow_options, member)
@@ -30,6 +39,15 @@ static const struct option_spec option_specs[] = {
         .offset = AT(control),
         .argument = "URL",
         .help = "where qpscope-host hears (" CONTROL_URL_DEFAULT ")",
+    },
+    {
+        .name = "what",
+        .short_name = 'w',
+        .kind = OPTION_CHOICE,
+        .offset = AT(what),
+        .argument = "WHAT",
+        .help = "work (posts and completions), submissions (to the GPU), delays (of threads) or all (work)",
+        .choices = whats,
     },
     {
         .name = "for",
@@ -78,7 +96,7 @@ static const struct option_spec option_specs[] = {
 
 static const struct option_program program = {
     .name = "qpscope follow",
-    .summary = "Asks a running qpscope-host to follow what is posted and what completes, for a while.",
+    .summary = "Asks a running qpscope-host to follow something more closely, for a while.",
     .usage = "[OPTIONS]",
     .options = option_specs,
     .options_count = sizeof(option_specs) / sizeof(option_specs[0]),
@@ -134,7 +152,7 @@ int subcommand_follow(int argc, char **argv)
         .header.source = (uint32_t)clock_now_ns(),
         .duration_ns = values.duration_ns,
         .hits_max = values.hits,
-        .what = FOLLOW_WORK,
+        .what = what_bits[values.what],
         .pid = (uint32_t)values.pid,
     };
     if (ask(&values, &request) != 0) {

@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "host/budget.h"
 #include "host/control.h"
 #include "host/counter.h"
 #include "host/detach.h"
@@ -37,6 +38,8 @@
 #define HAND_OVER_NS 1000000
 /* As many as are probed, and 0. */
 #define LIBRARIES_NOTED 257
+/* What following a thread takes when it leaves a CPU or comes to one: tests/bench/host. */
+#define SWITCH_COST_NS 200
 
 struct settings {
     const char *link;
@@ -47,6 +50,7 @@ struct settings {
     struct option_list roots;
     struct option_list libraries;
     uint64_t buffer_bytes;
+    uint64_t probe_time_ns;
     bool check;
     bool detach;
     bool json;
@@ -97,6 +101,13 @@ static const struct option_spec option_specs[] = {
      .help = "size of the probes' ring buffer (4MiB)",
      .minimum = 4096,
      .maximum = 1ULL << 30},
+    {.name = "probe-time",
+     .kind = OPTION_DURATION,
+     .offset = SETTING(probe_time_ns),
+     .argument = "TIME",
+     .help = "let probes take at most so much of each second of a process (1600us); 1s: as much as they do",
+     .minimum = 1000,
+     .maximum = 1000000000},
     {.name = "check",
      .kind = OPTION_FLAG,
      .offset = SETTING(check),
@@ -148,6 +159,9 @@ struct host {
     struct follow *follow;
     struct work *work;
     bool splits[LIBRARIES_NOTED]; /* libraries that define ncclCommSplit, by number */
+    struct budget *budget;
+    struct budget_hits hits;
+    uint64_t calls; /* of `hits` */
     uint64_t described_epoch;
     int poll;
     int timer;
@@ -279,10 +293,20 @@ static int begin_work(struct host *host, const struct record_follow *request)
     return error;
 }
 
+static enum detail_kind detail_of(enum follow_what what)
+{
+    return what == FOLLOW_SUBMISSIONS ? DETAIL_SUBMISSIONS : DETAIL_DELAYS;
+}
+
 static int begin_following(void *context, enum follow_what what, const struct record_follow *request)
 {
+    const struct host *host = context;
     if (what == FOLLOW_WORK)
         return begin_work(context, request);
+    if (what == FOLLOW_SUBMISSIONS || what == FOLLOW_DELAYS) {
+        probe_allow_detail(host->probe, detail_of(what), (pid_t)request->pid, (int64_t)request->hits_max);
+        return 0;
+    }
     return log_error_return(-EOPNOTSUPP, "asked to follow something that this version does not know (%#x)", what);
 }
 
@@ -291,12 +315,14 @@ static void end_following(void *context, enum follow_what what)
     const struct host *host = context;
     if (what == FOLLOW_WORK)
         probe_end_work(host->probe);
+    else
+        probe_allow_detail(host->probe, detail_of(what), 0, 0);
 }
 
 static int64_t hits_left(void *context, enum follow_what what)
 {
     const struct host *host = context;
-    return what == FOLLOW_WORK ? probe_work_left(host->probe) : 0;
+    return what == FOLLOW_WORK ? probe_work_left(host->probe) : probe_detail_left(host->probe, detail_of(what));
 }
 
 static uint64_t read_clock(void *context)
@@ -337,6 +363,56 @@ static int open_following(struct host *host, const struct settings *settings)
     if (error == 0 && settings->control != NULL)
         error = control_open(&host->control, settings->control, settings->key_file);
     return error;
+}
+
+/* ---- what the probes may take ---- */
+
+static void set_duty(void *context, enum probe_duty duty, bool on)
+{
+    const struct host *host = context;
+    probe_set_duty(host->probe, duty, on);
+    if (duty == DUTY_MARKER && !on)
+        tracker_markers_end(host->tracker);
+}
+
+/* Of a group's calls the returns are hit too. A marker has an entry and a return. */
+static void count_hits(struct host *host)
+{
+    struct budget_hits *hits = &host->hits;
+    const uint64_t calls = counter_read(host->counters, COUNT_CALLS);
+    const uint64_t groups = counter_read(host->counters, COUNT_GROUPS);
+    const uint64_t markers = counter_read(host->counters, COUNT_MARKERS);
+    if (probe_duty(host->probe, DUTY_RETURN))
+        hits->total[DUTY_RETURN][COST_RETURN] += calls - host->calls;
+    host->calls = calls;
+    hits->total[DUTY_ALWAYS][COST_ENTRY] = calls + 2 * groups;
+    hits->total[DUTY_ALWAYS][COST_RETURN] = groups;
+    hits->total[DUTY_MARKER][COST_ENTRY] = markers;
+    hits->total[DUTY_MARKER][COST_RETURN] = markers;
+    hits->total[DUTY_DELAY][COST_SWITCH] = 2 * counter_read(host->counters, COUNT_SWITCHES);
+    hits->processes = tracker_processes(host->tracker);
+}
+
+static void keep_within_budget(struct host *host, uint64_t now_ns)
+{
+    count_hits(host);
+    raise_counter(host, COUNT_BACK_OFFS, budget_tick(host->budget, now_ns, &host->hits));
+    probe_set_duty(host->probe, DUTY_DELAY, host->hits.processes != 0 && budget_allows(host->budget, DUTY_DELAY));
+}
+
+static int open_budget(struct host *host, const struct settings *settings)
+{
+    struct cost cost;
+    struct budget_options options = {
+        .share = settings->probe_time_ns == 1000000000 ? 1e9 : (double)settings->probe_time_ns / 1e9,
+        .set = set_duty,
+        .context = host,
+    };
+    probe_cost(host->probe, &cost);
+    options.cost_ns[COST_ENTRY] = cost.entry_ns;
+    options.cost_ns[COST_RETURN] = cost.return_ns;
+    options.cost_ns[COST_SWITCH] = SWITCH_COST_NS;
+    return budget_create(&host->budget, &options);
 }
 
 /* ---- running ---- */
@@ -401,8 +477,8 @@ static int tick(struct host *host)
     tracker_lost(host->tracker, (uint32_t)losses.events, losses.events_at_ns);
     tracker_settle(host->tracker);
     tracker_tick(host->tracker, before_ns);
-    probe_set_duty(host->probe, DUTY_DELAY, tracker_processes(host->tracker) != 0);
     follow_tick(host->follow);
+    keep_within_budget(host, before_ns);
     const int looked = look_at_residents(host);
     if (looked != 0)
         return looked;
@@ -526,6 +602,8 @@ static int open_parts(struct host *host, const struct settings *settings)
     if (error == 0)
         error = open_tracker(host);
     if (error == 0)
+        error = open_budget(host, settings);
+    if (error == 0)
         open_watch(host);
     if (error == 0)
         error = discovery_create(&host->discovery, &discovery_options);
@@ -568,6 +646,7 @@ static void close_parts(struct host *host)
     work_destroy(&host->work);
     discovery_destroy(&host->discovery);
     watch_close(&host->watch);
+    budget_destroy(&host->budget);
     tracker_destroy(&host->tracker);
     probe_close(&host->probe);
     const int descriptors[] = {host->poll, host->timer, host->signals};
@@ -587,7 +666,7 @@ static int check(const struct settings *settings)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {.buffer_bytes = 4 << 20};
+    struct settings settings = {.buffer_bytes = 4 << 20, .probe_time_ns = 1600000};
     char **positionals;
     size_t positionals_count;
     const int parsed = option_parse(&program, argc, argv, &settings, &positionals, &positionals_count);

@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,6 +411,30 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
     return attached;
 }
 
+static void *clear_set(void *context)
+{
+    attachment_set_clear(context);
+    free(context);
+    return NULL;
+}
+
+/* The kernel takes its time; events must be taken meanwhile. */
+static void let_go(struct attachment_set *set)
+{
+    pthread_t thread;
+    struct attachment_set *gone = malloc(sizeof *gone);
+    if (gone == NULL) {
+        attachment_set_clear(set);
+        return;
+    }
+    *gone = *set;
+    *set = (struct attachment_set){.multiple = gone->multiple};
+    if (pthread_create(&thread, NULL, clear_set, gone) == 0)
+        pthread_detach(thread);
+    else
+        clear_set(gone);
+}
+
 bool probe_duty(const struct probe *probe, enum probe_duty duty)
 {
     return probe->on[duty];
@@ -423,9 +448,11 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
     if (duty == DUTY_DELAY)
         set_delays(probe, on);
     if (!on)
-        attachment_set_clear(&probe->attachments[duty]);
+        let_go(&probe->attachments[duty]);
     for (size_t i = 0; i < probe->probed_count && on; i++)
         attach_duty(probe, &probe->probed[i], duty);
+    if (duty == DUTY_DETAIL)
+        log_debug("the frequent calls of the GPU's runtime are %s", on ? "told" : "not told any more");
     tell_returns(probe);
 }
 
@@ -546,4 +573,24 @@ int probe_clock_offset(struct probe *probe, int64_t *offset_ns, uint64_t *bound_
     }
     *bound_ns = best_ns / 2;
     return 0;
+}
+
+void probe_cost(struct probe *probe, struct cost *cost)
+{
+    cost_measure(bpf_program__fd(probe->kernel->progs.cost_entry), bpf_program__fd(probe->kernel->progs.cost_return),
+                 probe->attachments[DUTY_ALWAYS].multiple, cost);
+}
+
+void probe_allow_detail(struct probe *probe, enum detail_kind kind, pid_t pid, int64_t events)
+{
+    struct detail *details = probe->kernel->bss->details;
+    details[kind].process = (uint32_t)pid;
+    __atomic_store_n(&details[kind].left, events, __ATOMIC_RELAXED);
+    if (kind == DETAIL_SUBMISSIONS)
+        probe_set_duty(probe, DUTY_DETAIL, events > 0);
+}
+
+int64_t probe_detail_left(const struct probe *probe, enum detail_kind kind)
+{
+    return __atomic_load_n(&probe->kernel->bss->details[kind].left, __ATOMIC_RELAXED);
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/event.h"
+#include "host/cost.h"
 #include "host/layout/layout.h"
 #include "host/library.h"
 #include "host/process.h"
@@ -43,6 +45,7 @@ size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const
 /* Sets, or takes away, the probes of a duty in all libraries; DUTY_ALWAYS stays. At first all but DUTY_DETAIL are on.
  */
 void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
+bool probe_duty(const struct probe *probe, enum probe_duty duty);
 
 /* Where a library keeps what the probes read of communicators; before its probes are set. Without it nothing is read.
  */
@@ -67,6 +70,13 @@ int64_t probe_work_left(const struct probe *probe);
  * another one than stat and /proc show. -errno: it cannot be mapped to be executed.
  */
 int probe_file_key(struct probe *probe, int descriptor, struct file_key *file);
+
+/* What a hit costs here. */
+void probe_cost(struct probe *probe, struct cost *cost);
+
+/* What is told only when asked for: so many events from now on, of one process (0 = all); 0 events: no more. */
+void probe_allow_detail(struct probe *probe, enum detail_kind kind, pid_t pid, int64_t events);
+int64_t probe_detail_left(const struct probe *probe, enum detail_kind kind);
 
 /* What the kernel's side could not do, since the start. */
 struct probe_losses {

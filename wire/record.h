@@ -660,8 +660,10 @@ enum operation_kind {
 #undef OPERATION
 };
 
-enum follow_what {                  /* a set of bits */
-                   FOLLOW_WORK = 1, /* posts and completions: work records */
+enum follow_what {                         /* a set of bits */
+                   FOLLOW_WORK = 1,        /* posts and completions: work records */
+                   FOLLOW_SUBMISSIONS = 2, /* kernels, events, copies, memory of the GPU: marker records */
+                   FOLLOW_DELAYS = 4,      /* each stay of a thread off its CPU: host_delay records */
 };
 struct record_follow { /* header.source: the request's number, chosen by the asker */
     struct record_header header;

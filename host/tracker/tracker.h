@@ -72,6 +72,9 @@ struct tracker_resident {
 };
 void tracker_residents(struct tracker *tracker, const struct tracker_resident *residents, size_t count, uint64_t at_ns);
 
+/* Calls of the GPU's runtime are not told any more: what launches of graphs do is missed from now on. */
+void tracker_markers_end(struct tracker *tracker);
+
 /* Publishes again everything that is followed, for a receiver that may lack it. */
 void tracker_describe(struct tracker *tracker);
 

@@ -76,6 +76,7 @@ void tracker_on_group_end(struct tracker *tracker, const void *bytes)
 {
     const struct event_group *event = bytes;
     const struct job_process *process = tracker_process(tracker, &event->header);
+    tracker_count(tracker, COUNT_GROUPS);
     if (process == NULL)
         return;
     const struct call_group group = group_of(process, &event->header, event->group, false);

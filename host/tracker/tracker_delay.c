@@ -24,6 +24,7 @@ void tracker_on_delay(struct tracker *tracker, const void *bytes)
     const struct event_delay *event = bytes;
     const struct job_process *process = job_find(tracker->jobs, event->header.tgid);
     tracker_count(tracker, COUNT_DELAYS);
+    counter_add(tracker->counters, COUNT_SWITCHES, (event->flags & EVENT_DELAY_ALONE) != 0 ? 0 : event->switches);
     if (process == NULL || !is_telling(event))
         return;
     const struct record_host_delay delay = {

@@ -118,6 +118,18 @@ void tracker_on_marker(struct tracker *tracker, const void *bytes)
     tracker_publish(tracker, RECORD_MARKER, &marker, sizeof marker);
 }
 
+static void mark_missed(void *context, struct communicator *communicator)
+{
+    (void)context;
+    communicator->calls_missed = true;
+}
+
+void tracker_markers_end(struct tracker *tracker)
+{
+    if (graph_count(tracker->graphs) != 0)
+        communicator_each(tracker->communicators, mark_missed, NULL);
+}
+
 /* ---- the subject ---- */
 
 static int create(struct tracker *tracker)

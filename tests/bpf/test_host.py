@@ -172,6 +172,47 @@ def graphs(tree):
     return f"{len(records.markers)} markers, 5 calls captured, replayed 3 times"
 
 
+def asked_for(tree):
+    """Submissions to the GPU and single stays off the CPU are told when asked for: so many, for so long."""
+    control = f"ipc://{tree.path}/control"
+    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
+                "--library", tree.path + tree.runtime, "--control", control)
+    program = tree.start("graphs", wait=True)
+    program.go()
+    program.wait_for("made")
+    program.go()
+    program.wait_for("launched")
+
+    def follow(*options):
+        subprocess.run([f"{BUILD}/cli/qpscope", "follow", "--control", control, *options], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def wait_for(pattern, number):
+        end = time.monotonic() + 30
+        while sum(pattern in line for line in list(host.lines)) < number:
+            assert time.monotonic() < end, f"never {pattern}"
+            time.sleep(0.01)
+
+    follow("--what", "submissions", "--for", "20s", "--hits", "150")
+    follow("--what", "delays", "--for", "20s", "--pid", str(program.pid))
+    host.wait_log("frequent calls of the GPU's runtime are told")
+    program.go()
+    wait_for('"followed"', 1)  # 150 of 201 hits: 100 launches at the runtime and as many at the driver, one allocation
+    program.finish()
+    records = host.stop()
+    details = [m for m in records.markers if m["marker"] in (8, 12)]
+    assert 150 <= len(details) <= 152 and all(m["marker"] == 8 for m in details), len(details)
+    for at, marker in enumerate(details):
+        assert marker["stream"] == "0x5003" and marker["handle"] == "0x4711" and marker["duration_ns"] == 0, marker
+        assert marker["flags"] == (1 if at % 2 == 0 else 1 | 2), marker  # the driver's within the runtime's
+    ends = {r["what"]: r for r in records.records if r["record"] == "followed"}
+    assert ends[2]["end"] == 2 and ends[2]["hits"] == 150, ends
+    stays = [d for d in records.delays if d["flags"] & 1]
+    assert all(d["to_ns"] - d["from_ns"] >= 10000 and d["switches"] == 1 for d in stays), stays
+    assert all(abs(d["to_ns"] - d["from_ns"] - d["sleep_ns"] - d["run_queue_ns"] - d["io_wait_ns"]) < 1000 for d in stays)
+    return f"{len(details)} submissions, {len(stays)} stays off the CPU"
+
+
 def held_up(tree):
     """A thread that fights for a CPU, sleeps and sends: how long, and how much; a thread that makes no calls is not told."""
     host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
@@ -205,7 +246,7 @@ def held_up(tree):
 
 def lost_events(tree):
     """A small ring, and a daemon that stands still in between: what is lost is counted, placed in time, and marked."""
-    host = Host(HOST, "--buffer", "64KiB", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    host = Host(HOST, "--buffer", "64KiB", "--probe-time", "1s", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
     program = tree.start("short", "100", "5000", "100", wait=True)
     program.go()
     program.wait_for("done")
@@ -340,7 +381,8 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, graphs, held_up, lost_events, late, family, late_family, other_time, killed, short_lived]
+         late_containers, graphs, asked_for, held_up, lost_events, late, family, late_family, other_time, killed,
+         short_lived]
 
 
 sys.exit(run_tests(HOST, BUILD, TESTS, sys.argv[2:]))

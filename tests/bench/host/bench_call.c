@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/event.h"
 #include "bpf/qpscope.skel.h"
 #include "host/library.h"
 #include "tests/bench/host/empty.skel.h"
