@@ -89,6 +89,20 @@ static const struct column queue_pair_columns[] = {
     {"got_naks", NULL, COLUMN_INTEGER},
     {"got_rnr_naks", NULL, COLUMN_INTEGER},
     {"got_cnps", NULL, COLUMN_INTEGER},
+    {"side", NULL, COLUMN_TEXT},
+    {"channel", NULL, COLUMN_INTEGER},
+    {"origin_rank", NULL, COLUMN_INTEGER},
+    {"pxn", NULL, COLUMN_INTEGER},
+    {"shared", NULL, COLUMN_INTEGER},
+    {"connection", NULL, COLUMN_TEXT},
+    {"generation", NULL, COLUMN_INTEGER},
+    {"path_mtu_bytes", NULL, COLUMN_INTEGER},
+    {"traffic_class", NULL, COLUMN_INTEGER},
+    {"service_level", NULL, COLUMN_INTEGER},
+    {"timeout", NULL, COLUMN_INTEGER},
+    {"retry_count", NULL, COLUMN_INTEGER},
+    {"rnr_retry", NULL, COLUMN_INTEGER},
+    {"error_ns", NULL, COLUMN_INTEGER},
 };
 
 #define CONDITION                                                                                                      \
@@ -128,8 +142,11 @@ static const struct listing queue_pairs = {
     "FROM carried GROUP BY queue_pair) "
     "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, q.peer_rank, c.id, q.role, "
     "payload.bytes, q.remote_qpn, q.remote_address, p.pid, q.address, p.command, c.identity, q.member IS NOT "
-    "NULL, payload.resent, payload.marked, payload.timeouts, payload.naks, payload.rnr_naks, payload.cnps " TABLES
-    "LEFT JOIN payload ON payload.queue_pair = q.id " CONDITION "AND (?4 = 2 OR " HIDDEN " IS NULL) "
+    "NULL, payload.resent, payload.marked, payload.timeouts, payload.naks, payload.rnr_naks, payload.cnps, "
+    "s.side, s.channel, s.origin_rank, s.pxn, s.shared, q.connection, s.generation, s.path_mtu_bytes, s.traffic_class, "
+    "s.service_level, s.timeout, s.retry_count, s.rnr_retry, s.error_ns " TABLES
+    "LEFT JOIN payload ON payload.queue_pair = q.id LEFT JOIN queue_pair_setting AS s ON s.queue_pair = q.id " CONDITION
+    "AND (?4 = 2 OR " HIDDEN " IS NULL) "
     "ORDER BY q.rank IS NULL, q.rank, c.id, q.device, q.port, q.qpn, q.id",
     queue_pair_columns,
     COUNT(queue_pair_columns),
@@ -138,6 +155,26 @@ static const struct listing queue_pairs = {
 static const char hidden_sql[] =
     "SELECT group_concat(number || ' ' || reason, ', ') FROM (SELECT " HIDDEN
     " AS reason, count(*) AS number " TABLES CONDITION "AND reason IS NOT NULL GROUP BY reason ORDER BY reason)";
+
+static const struct column failure_columns[] = {
+    {"at_ns", NULL, COLUMN_INTEGER},          {"cause", "first sign", COLUMN_TEXT},
+    {"rank", "rank", COLUMN_INTEGER},         {"pid", "pid", COLUMN_INTEGER},
+    {"communicator", "comm", COLUMN_INTEGER}, {"lqpn", "QPN", COLUMN_HEX},
+    {"result", "result", COLUMN_INTEGER},     {"text", "text", COLUMN_TEXT},
+};
+
+/* Those of the rank and the communicator that are asked for, or of none. */
+static const struct listing failures = {
+    "failures",
+    "SELECT f.at_ns, f.cause, f.rank, p.pid, c.id, q.qpn, f.result, f.text FROM failure AS f "
+    "LEFT JOIN process AS p ON p.id = f.process LEFT JOIN member AS m ON m.id = f.member "
+    "LEFT JOIN communicator AS c ON c.id = m.communicator LEFT JOIN queue_pair AS q ON q.id = f.queue_pair "
+    "WHERE (?1 IS NULL OR f.rank IS NULL OR f.rank = ?1) "
+    "AND (?3 IS NULL OR c.id IS NULL OR CAST(c.id AS TEXT) = ?3 OR substr(c.identity, 1, length(?3)) = ?3) "
+    "AND (?4 = 2 OR f.cause <> 'process ended') ORDER BY f.id",
+    failure_columns,
+    COUNT(failure_columns),
+};
 
 static const struct column flow_columns[] = {
     {"port", "seen at", COLUMN_TEXT},
@@ -249,6 +286,9 @@ static int print_queue_pairs(struct report *report, const struct qps_options *op
     result = store_reader_number(report->store, "SELECT count(*) " ENDPOINT_TABLES, filters, COUNT(filters), &counted);
     if (result == 0 && (report->as_json || counted.integer > 0)) {
         result = report_list(report, &endpoints, filters, COUNT(filters), NULL);
+    }
+    if (result == 0) {
+        result = report_list(report, &failures, filters, COUNT(filters), NULL);
     }
     if (result != 0) {
         return result;

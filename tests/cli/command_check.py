@@ -206,6 +206,13 @@ def qps_shows_what_is_in_use():
     answers = {pair["rank"]: [pair[key] for key in ("timeouts", "got_naks", "got_rnr_naks", "got_cnps", "retransmitted_frames")]
                for pair in document["queue_pairs"] if pair["role"] == "sender"}
     equal(answers, {rank: [rank, 3 + rank, 2 * rank, 5 + rank, 0] for rank in range(4)})
+    equal({(pair["side"] == pair["role"], pair["origin_rank"] == pair["rank"], pair["channel"], pair["pxn"], pair["path_mtu_bytes"],
+            pair["timeout"], pair["generation"], pair["error_ns"]) for pair in document["queue_pairs"]},
+          {(True, True, 1, 0, 4096, 20, 1, None)})
+    signs = [[sign[key] for key in ("cause", "rank", "pid", "result", "text")] for sign in document["failures"]]
+    equal(signs, [["async error", 2, 1002, 6, None], ["warning", None, 1002, None, "NET/IB: status=%d"]])
+    equal(len(as_json("qps", "--all")["failures"]), 3)
+    equal(len(as_json("qps", "--rank", "1")["failures"]), 1)
     equal(document["unattributed_flows"], [{"port": "far0", "vantage": "tx", "source": "10.0.0.9",
                                             "destination": "10.0.0.1", "rqpn": 65, "data_frames": 16,
                                             "payload_bytes": 65536}])

@@ -59,6 +59,13 @@ INSERT INTO queue_pair VALUES
     (11, 2, 2, 1, NULL, NULL, 'unused', 'rxe1', 1, 66, '10.0.0.2', NULL, NULL, 'INIT', 'uq', 992100000000, NULL, NULL),
     (12, 3, 3, 2, NULL, NULL, 'sender', 'rxe2', 1, 67, '10.0.0.3', 68, 'fe80::1', 'DESTROYED', 'dq', 991500000000,
      991600000000, 991700000000);
+INSERT INTO queue_pair_setting
+SELECT id, '0x0', 1, NULL, 2, 4096, 104, 0, 20, 7, 7, 12, 256, 64, role, rank, peer_rank, 1, 0, 0
+FROM queue_pair WHERE id <= 8;
+INSERT INTO failure VALUES
+    (1, 1000000000000, 'async error', 3, 3, NULL, 2, 6, NULL),
+    (2, 1000000000500, 'warning', 3, NULL, NULL, NULL, NULL, 'NET/IB: status=%d'),
+    (3, 1000000000900, 'process ended', 3, 3, 1, 2, NULL, NULL);
 
 -- Rank r's data as seen at both ends: flow 1+r at the sender's port, 5+r at the receiver's, where rank 3's lost a frame.
 INSERT INTO flow
