@@ -52,7 +52,8 @@ while read -r _ job _; do
         continue
     fi
     judge "$job" "$here/check_owners.py" "$folder"
-    judge "$job" "$here/check_job.py" --collect "$out/$([ "$job" = asked ] && echo beside || echo found).jsonl" "$folder"
+    [ "$job" != followed ] || judge "$job" "$here/check_followed.py" "$folder"
+    [ "$job" = followed ] || judge "$job" "$here/check_job.py" --collect "$out/$([ "$job" = asked ] && echo beside || echo found).jsonl" "$folder"
     [ "$job" != asked ] || judge "$job" "$here/check_asked.py" "$folder"
     judge_plain "$job" "replay says the same, byte for byte" "$here/check_replay.sh" "$qpscope" "$folder"
 done < <(grep '^job_run' "$out/plan.sh")

@@ -5,8 +5,8 @@
 # Left in the job's directory: qpscope.db (the store), nic.capture, host.capture, host.json (what the host agent
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
-# enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_ALL_WINDOWS (asks for every window at the end),
-# QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+# enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_FOLLOW, QPSCOPE_ALL_WINDOWS (asks for every window at
+# the end), QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
 
 QPSCOPE_RUN=/run/qpscope
 
@@ -51,7 +51,7 @@ qpscope_start_nic() {
 qpscope_start_host() {
     qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" --link "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" --json \
-        $QPSCOPE_HOST_OPTIONS
+        --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_HOST_OPTIONS
 }
 
 # A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
@@ -121,9 +121,11 @@ kill_in_turn() {
 }
 
 during_job() {
-    [ -n "${QPSCOPE_KILLS:-}${QPSCOPE_STALL:-}" ] || return 0
+    [ -n "${QPSCOPE_KILLS:-}${QPSCOPE_STALL:-}${QPSCOPE_FOLLOW:-}" ] || return 0
     until_steps
     [ -z "${QPSCOPE_STALL:-}" ] || stall
+    # With QPSCOPE_FOLLOW=OPTIONS: posts and completions are followed for a while, in the middle of the job.
+    [ -z "${QPSCOPE_FOLLOW:-}" ] || "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
     [ -z "${QPSCOPE_KILLS:-}" ] || kill_in_turn
 }
 

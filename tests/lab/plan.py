@@ -20,9 +20,10 @@ SPECIAL = (
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
     ("asked", "QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
+    ("followed", "QPSCOPE_FOLLOW='--for 4s --hits 100000'", "--fault none --seed 17 --steps 12"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
-VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS"
+VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_FOLLOW QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS"
 
 
 def fault_jobs(seeds, chance):
