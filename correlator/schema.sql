@@ -513,6 +513,7 @@ CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
 CREATE INDEX reading_by_endpoint ON reading(endpoint, from_ns);
 CREATE INDEX port_counter_by_port ON port_counter(port, metric, to_ns);
 CREATE INDEX verdict_evidence_by_verdict ON verdict_evidence(verdict);
+CREATE INDEX post_by_queue_pair ON post(queue_pair, completed_ns);
 CREATE INDEX operation_by_step ON operation(step, place);
 
 CREATE VIEW named_flow AS
@@ -524,11 +525,10 @@ FROM flow JOIN port ON port.id = flow.port LEFT JOIN communicator ON communicato
 -- where the time of a post went: in the proxy before it, between the post and the wire, on the wire, until it was noticed
 CREATE VIEW post_time AS
 SELECT post.id, post.queue_pair, post.posted_ns, post.bytes, post.requests,
-       post.posted_ns - max(before.completed_ns) AS after_completion_ns,
+       post.posted_ns - (SELECT max(before.completed_ns) FROM post AS before WHERE before.queue_pair = post.queue_pair
+                         AND before.completed_ns <= post.posted_ns) AS after_completion_ns,
        message.first_ns - post.posted_ns AS to_wire_ns, post.completed_ns - message.first_ns AS on_wire_ns, post.bound_ns
-FROM post LEFT JOIN message ON message.id = post.message
-LEFT JOIN post AS before ON before.queue_pair = post.queue_pair AND before.completed_ns <= post.posted_ns
-GROUP BY post.id;
+FROM post LEFT JOIN message ON message.id = post.message;
 
 CREATE VIEW late_rank AS
 SELECT operation.step, operation.place, operation.kind, rank_operation.rank, rank_operation.late_ns / 1000.0 AS late_us,
