@@ -5,50 +5,34 @@
  * kernel cannot know. Invariant: an endpoint's record is handed out before its readings, and its rules are gone before
  * its end is told.
  */
-#include "nic/source/source_private.h"
+#include "nic/source/device_source.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "nic/counting/endpoint.h"
 #include "nic/mlx5/mlx5_counters.h"
-#include "nic/port/rdma_port.h"
-#include "wire/rdma/rdma_netlink.h"
 #include "wire/clock.h"
 #include "wire/log.h"
+#include "wire/rdma/rdma_netlink.h"
 
 #define ENDPOINTS_MAX    4096u
 #define LIST_INTERVAL_NS 1000000000u
-#define REST_MAX_NS      10000000u
 #define TYPE_RC          2
 #define DRY_QPN          0x123
 
-struct watched {
-    struct rdma_port port;
-    uint32_t index; /* the kernel's */
+struct watched { /* beside each port */
     struct mlx5_device *device;
     struct mlx5_counters *counters;
 };
 
 struct mlx5_source {
-    struct source source;
-    struct rdma_netlink *netlink;
-    struct watched ports[SOURCE_PORTS_MAX];
-    size_t ports_count;
-    struct endpoint_table *endpoints;
+    struct device_source base;
+    struct watched watched[SOURCE_PORTS_MAX];
     bool is_told[ENDPOINTS_MAX];    /* by place: the host side told of it, the kernel need not list it */
     bool is_refused[ENDPOINTS_MAX]; /* tried, and not counted; tried again after others went */
-    struct record_reading readings[ENDPOINTS_MAX];
-    size_t readings_count;
-    size_t readings_taken;
-    uint64_t interval_ns;
-    uint64_t due_ns;
     uint64_t list_due_ns;
-    uint64_t covered_ns;
-    uint64_t grain_ns;
     bool has_failed;
 };
 
@@ -56,12 +40,11 @@ static void close_mlx5(struct source *source)
 {
     struct mlx5_source *self = (struct mlx5_source *)source;
 
-    for (size_t i = 0; i < self->ports_count; i++) {
-        mlx5_counters_close(&self->ports[i].counters);
-        mlx5_device_close(&self->ports[i].device);
+    for (size_t i = 0; i < SOURCE_PORTS_MAX; i++) {
+        mlx5_counters_close(&self->watched[i].counters);
+        mlx5_device_close(&self->watched[i].device);
     }
-    rdma_netlink_close(&self->netlink);
-    endpoint_table_destroy(&self->endpoints);
+    device_source_fini(&self->base);
     free(self);
 }
 
@@ -71,15 +54,15 @@ static void stop_counting(void *context, struct endpoint *endpoint)
 {
     struct mlx5_source *self = context;
 
-    mlx5_counters_remove(self->ports[endpoint->record.port - 1].counters, endpoint->place);
+    mlx5_counters_remove(self->watched[endpoint->record.port - 1].counters, endpoint->place);
     self->is_told[endpoint->place] = false;
     memset(self->is_refused, 0, sizeof self->is_refused);
 }
 
 static struct endpoint *note(struct mlx5_source *self, const struct record_endpoint *seen, uint64_t at_ns)
 {
-    struct endpoint *before = endpoint_find(self->endpoints, seen->port, seen->qpn);
-    struct endpoint *endpoint = endpoint_note(self->endpoints, seen, at_ns);
+    struct endpoint *before = endpoint_find(self->base.endpoints, seen->port, seen->qpn);
+    struct endpoint *endpoint = endpoint_note(self->base.endpoints, seen, at_ns);
 
     if (before != NULL && before != endpoint)
         stop_counting(self, before);
@@ -91,9 +74,9 @@ static void see(void *context, const struct rdma_queue_pair *pair, uint64_t from
     struct mlx5_source *self = context;
 
     (void)from_ns;
-    for (size_t i = 0; i < self->ports_count; i++) {
-        const struct rdma_port *port = &self->ports[i].port;
-        if (self->ports[i].index != pair->device || (pair->port != 0 && port->number != pair->port))
+    for (size_t i = 0; i < self->base.ports_count; i++) {
+        const struct rdma_port *port = &self->base.ports[i].port;
+        if (self->base.ports[i].device != pair->device || (pair->port != 0 && port->number != pair->port))
             continue;
         struct record_endpoint seen = {.port = (uint32_t)i + 1,
                                        .qpn = pair->qpn,
@@ -111,23 +94,24 @@ static int ask_devices(struct mlx5_source *self)
 {
     int error = 0;
 
-    for (size_t i = 0; i < self->ports_count && error == 0; i++)
-        if (self->ports[i].port.number == 1 || i == 0 || self->ports[i].index != self->ports[i - 1].index)
-            error = rdma_netlink_queue_pairs(self->netlink, self->ports[i].index, see, self);
+    for (size_t i = 0; i < self->base.ports_count && error == 0; i++)
+        if (self->base.ports[i].port.number == 1 || i == 0 ||
+            self->base.ports[i].device != self->base.ports[i - 1].device)
+            error = rdma_netlink_queue_pairs(self->base.netlink, self->base.ports[i].device, see, self);
     return error;
 }
 
 static void list_queue_pairs(struct mlx5_source *self)
 {
-    endpoint_begin_round(self->endpoints);
+    endpoint_begin_round(self->base.endpoints);
     int error = ask_devices(self);
     if (error != 0 && !self->has_failed)
         log_warning("the kernel does not list queue pairs (%s): those that are known go on being counted",
                     strerror(-error));
     self->has_failed = error != 0;
-    for (struct endpoint *at = NULL; (at = endpoint_next(self->endpoints, at)) != NULL;)
+    for (struct endpoint *at = NULL; (at = endpoint_next(self->base.endpoints, at)) != NULL;)
         at->is_listed |= self->is_told[at->place] || error != 0;
-    endpoint_end_round(self->endpoints, clock_now_ns(), stop_counting, self);
+    endpoint_end_round(self->base.endpoints, clock_now_ns(), stop_counting, self);
 }
 
 /* On this machine by the device's name; of another machine, whose devices may have the same names, by the address. */
@@ -144,11 +128,11 @@ static void tell_mlx5(struct source *source, const struct record_queue_pair *pai
 {
     struct mlx5_source *self = (struct mlx5_source *)source;
 
-    for (size_t i = 0; i < self->ports_count; i++) {
-        if (!is_at(pair, &self->ports[i].port, is_here))
+    for (size_t i = 0; i < self->base.ports_count; i++) {
+        if (!is_at(pair, &self->base.ports[i].port, is_here))
             continue;
         self->list_due_ns = pair->destroyed_ns != 0 ? 0 : self->list_due_ns;
-        if (pair->destroyed_ns != 0 && endpoint_find(self->endpoints, (uint32_t)i + 1, pair->qpn) == NULL)
+        if (pair->destroyed_ns != 0 && endpoint_find(self->base.endpoints, (uint32_t)i + 1, pair->qpn) == NULL)
             continue;
         struct record_endpoint seen = {.port = (uint32_t)i + 1,
                                        .qpn = pair->qpn,
@@ -167,8 +151,8 @@ static void tell_mlx5(struct source *source, const struct record_queue_pair *pai
 
 static void begin_counting(struct mlx5_source *self)
 {
-    for (struct endpoint *at = NULL; (at = endpoint_next(self->endpoints, at)) != NULL;) {
-        struct mlx5_counters *counters = self->ports[at->record.port - 1].counters;
+    for (struct endpoint *at = NULL; (at = endpoint_next(self->base.endpoints, at)) != NULL;) {
+        struct mlx5_counters *counters = self->watched[at->record.port - 1].counters;
         if (at->record.type != TYPE_RC || self->is_refused[at->place] || mlx5_counters_has(counters, at->place))
             continue;
         int error = mlx5_counters_add(counters, at->place, at->record.qpn);
@@ -180,162 +164,93 @@ static void read_counters(struct mlx5_source *self)
 {
     uint64_t began_ns = clock_now_ns();
 
-    self->readings_count = 0;
-    self->readings_taken = 0;
-    for (size_t i = 0; i < self->ports_count; i++) {
-        int error = mlx5_counters_read(self->ports[i].counters);
+    self->base.readings_count = 0;
+    self->base.readings_taken = 0;
+    for (size_t i = 0; i < self->base.ports_count; i++) {
+        int error = mlx5_counters_read(self->watched[i].counters);
         if (error != 0 && !self->has_failed)
-            log_warning("%s: counters cannot be read (%s): going on", self->ports[i].port.device, strerror(-error));
+            log_warning("%s: counters cannot be read (%s): going on", self->base.ports[i].port.device,
+                        strerror(-error));
         self->has_failed |= error != 0;
     }
-    for (struct endpoint *at = NULL; (at = endpoint_next(self->endpoints, at)) != NULL;) {
-        struct record_reading *reading = &self->readings[self->readings_count];
-        if (!mlx5_counters_take(self->ports[at->record.port - 1].counters, at->place, reading))
+    for (struct endpoint *at = NULL; (at = endpoint_next(self->base.endpoints, at)) != NULL;) {
+        struct record_reading *reading = &self->base.readings[self->base.readings_count];
+        if (!mlx5_counters_take(self->watched[at->record.port - 1].counters, at->place, reading))
             continue;
         reading->header.source = at->record.endpoint;
-        self->readings_count++;
+        self->base.readings_count++;
     }
-    if (self->covered_ns != 0) {
-        uint64_t interval_ns = began_ns - self->covered_ns;
-        self->grain_ns = self->grain_ns == 0 ? interval_ns : (7 * self->grain_ns + interval_ns) / 8;
-    }
-    self->covered_ns = began_ns;
-}
-
-static size_t hand_out(struct mlx5_source *self, struct source_count *counts, size_t capacity)
-{
-    size_t count = 0;
-
-    while (count < capacity && endpoint_take_changed(self->endpoints, &counts[count].endpoint))
-        counts[count++].kind = RECORD_ENDPOINT;
-    while (count < capacity && self->readings_taken < self->readings_count) {
-        counts[count].kind = RECORD_READING;
-        counts[count++].reading = self->readings[self->readings_taken++];
-    }
-    return count;
+    device_source_end_round(&self->base, began_ns);
 }
 
 static size_t count_mlx5(struct source *source, struct source_count *counts, size_t capacity)
 {
     struct mlx5_source *self = (struct mlx5_source *)source;
-    size_t count = hand_out(self, counts, capacity);
+    size_t count = device_source_hand_out(&self->base, counts, capacity);
     uint64_t now_ns = clock_now_ns();
 
-    if (count != 0 || now_ns < self->due_ns)
+    if (count != 0 || now_ns < self->base.due_ns)
         return count;
-    self->due_ns = now_ns + self->interval_ns;
+    self->base.due_ns = now_ns + self->base.interval_ns;
     if (now_ns >= self->list_due_ns) {
         self->list_due_ns = now_ns + LIST_INTERVAL_NS;
         list_queue_pairs(self);
     }
     begin_counting(self);
     read_counters(self);
-    return hand_out(self, counts, capacity);
-}
-
-static size_t list_mlx5(const struct source *source, struct record_port *ports, size_t capacity)
-{
-    const struct mlx5_source *self = (const struct mlx5_source *)source;
-
-    for (size_t i = 0; i < self->ports_count && i < capacity; i++) {
-        ports[i] = (struct record_port){.port = (uint32_t)i + 1};
-        rdma_port_name(&self->ports[i].port, ports[i].name, sizeof ports[i].name);
-        memcpy(ports[i].address, self->ports[i].port.address, ADDRESS_BYTES);
-    }
-    return self->ports_count;
-}
-
-static uint64_t cover_mlx5(const struct source *source)
-{
-    return ((const struct mlx5_source *)source)->covered_ns;
-}
-
-static void describe_mlx5(const struct source *source, struct record_traffic_source *description)
-{
-    description->grain_ns = ((const struct mlx5_source *)source)->grain_ns;
-}
-
-static void repeat_mlx5(struct source *source)
-{
-    endpoint_repeat(((struct mlx5_source *)source)->endpoints);
+    return device_source_hand_out(&self->base, counts, capacity);
 }
 
 static uint64_t refused_mlx5(const struct source *source)
 {
     const struct mlx5_source *self = (const struct mlx5_source *)source;
-    uint64_t refused = endpoint_refused(self->endpoints);
+    uint64_t refused = endpoint_refused(self->base.endpoints);
 
-    for (size_t i = 0; i < self->ports_count; i++)
-        refused += mlx5_counters_refused(self->ports[i].counters);
+    for (size_t i = 0; i < self->base.ports_count; i++)
+        refused += mlx5_counters_refused(self->watched[i].counters);
     return refused;
-}
-
-static void rest_mlx5(struct source *source, size_t received)
-{
-    const struct mlx5_source *self = (const struct mlx5_source *)source;
-    uint64_t now_ns = clock_now_ns();
-    uint64_t rest_ns = self->due_ns > now_ns ? self->due_ns - now_ns : 0;
-
-    (void)received;
-    const struct timespec rest = {.tv_nsec = (long)(rest_ns > REST_MAX_NS ? REST_MAX_NS : rest_ns)};
-    if (rest_ns != 0)
-        nanosleep(&rest, NULL);
 }
 
 static const struct source_operations operations = {
     .kind = TRAFFIC_SOURCE_MLX5,
     .close = close_mlx5,
-    .ports = list_mlx5,
-    .covered_ns = cover_mlx5,
-    .rest = rest_mlx5,
-    .describe = describe_mlx5,
+    .ports = device_source_ports,
+    .covered_ns = device_source_covered_ns,
+    .rest = device_source_rest,
+    .describe = device_source_describe,
     .counts = count_mlx5,
-    .repeat = repeat_mlx5,
+    .repeat = device_source_repeat,
     .refused = refused_mlx5,
     .tell = tell_mlx5,
 };
 
 /* ---- opening ---- */
 
-static int open_device(struct mlx5_source *self, const struct rdma_port *port)
+static int add_port(struct device_source *base, const struct device_source_port *port)
 {
-    struct watched *watched = &self->ports[self->ports_count++];
-    int index = rdma_netlink_device(self->netlink, port->device);
+    struct mlx5_source *self = (struct mlx5_source *)base;
+    struct watched *watched = &self->watched[base->ports_count];
+    int error = mlx5_device_open(&watched->device, port->port.device, port->port.number);
 
-    watched->port = *port;
-    if (index < 0)
-        return log_error_return(index, "%s: the kernel does not tell of it over netlink: %s", port->device,
-                                strerror(-index));
-    watched->index = (uint32_t)index;
-    int error = mlx5_device_open(&watched->device, port->device, port->number);
     if (error == 0)
         error = mlx5_counters_open(&watched->counters, watched->device, ENDPOINTS_MAX);
-    if (error != -EOPNOTSUPP || port->number == 1)
+    if (error == 0)
+        base->ports[base->ports_count++] = *port;
+    if (error != -EOPNOTSUPP || port->port.number == 1)
         return error;
     mlx5_device_close(&watched->device); /* another function's port that cannot be counted: the others can be */
-    self->ports_count--;
     return 0;
 }
 
 static int open_parts(struct mlx5_source *self, const struct source_device_options *options)
 {
-    struct rdma_port ports[SOURCE_PORTS_MAX];
+    int error = device_source_init(&self->base, ENDPOINTS_MAX, options->interval_ns);
 
-    self->interval_ns = options->interval_ns;
-    self->endpoints = endpoint_table_create(ENDPOINTS_MAX);
-    if (self->endpoints == NULL)
-        return log_error_return(-ENOMEM, "no memory for %u queue pairs", ENDPOINTS_MAX);
-    int count = rdma_port_list("/sys", options->devices, ports, SOURCE_PORTS_MAX);
-    if (count <= 0)
-        return count < 0
-                   ? count
-                   : log_error_return(-ENODEV, "this machine has no RDMA device (/sys/class/infiniband is empty)");
-    int error = rdma_netlink_open(&self->netlink);
-    for (int i = 0; i < count && error == 0; i++)
-        error = open_device(self, &ports[i]);
-    if (error == 0 && self->ports_count == 0)
-        error = log_error_return(-EOPNOTSUPP, "mlx5: none of the ports can be counted");
-    return error;
+    if (error == 0)
+        error = device_source_open_ports(&self->base, options->devices, add_port);
+    return error == 0 && self->base.ports_count == 0
+               ? log_error_return(-EOPNOTSUPP, "mlx5: none of the ports can be counted")
+               : error;
 }
 
 /* What one queue pair would be given: from the first command to the last. */
@@ -375,11 +290,11 @@ int source_open_mlx5(struct source **source, const struct source_device_options 
     struct mlx5_source *made = calloc(1, sizeof *made);
     if (made == NULL)
         return log_error_return(-ENOMEM, "no memory for the source of mlx5's counters");
-    made->source.operations = &operations;
+    made->base.source.operations = &operations;
     int error = open_parts(made, options);
     if (error != 0)
-        close_mlx5(&made->source);
+        close_mlx5(&made->base.source);
     else
-        *source = &made->source;
+        *source = &made->base.source;
     return error;
 }
