@@ -42,11 +42,8 @@
 #define SWITCH_COST_NS 200
 
 struct settings {
-    const char *link;
-    const char *clock;
+    struct emitter_options emitter;
     const char *control;
-    const char *key_file;
-    const char *record;
     struct option_list roots;
     struct option_list libraries;
     uint64_t buffer_bytes;
@@ -59,31 +56,12 @@ struct settings {
 
 #define SETTING(member) offsetof(struct settings, member)
 static const struct option_spec option_specs[] = {
-    {.name = "link",
-     .kind = OPTION_TEXT,
-     .offset = SETTING(link),
-     .argument = "URL",
-     .help = "send records to the correlator at URL (ipc:///run/qpscope/host.ipc)"},
-    {.name = "clock",
-     .kind = OPTION_TEXT,
-     .offset = SETTING(clock),
-     .argument = "URL",
-     .help = "compare clocks with the correlator at URL"},
+    EMITTER_OPTIONS(settings, emitter),
     {.name = "control",
      .kind = OPTION_TEXT,
      .offset = SETTING(control),
      .argument = "URL",
      .help = "hear at URL what to follow more closely for a while (qpscope follow)"},
-    {.name = "key-file",
-     .kind = OPTION_TEXT,
-     .offset = SETTING(key_file),
-     .argument = "FILE",
-     .help = "seal what leaves the machine with the key in FILE"},
-    {.name = "record",
-     .kind = OPTION_TEXT,
-     .offset = SETTING(record),
-     .argument = "FILE",
-     .help = "write records to the capture file FILE"},
     {.name = "root",
      .kind = OPTION_TEXT_LIST,
      .offset = SETTING(roots),
@@ -361,7 +339,7 @@ static int open_following(struct host *host, const struct settings *settings)
     if (error == 0)
         error = follow_create(&host->follow, &follow_options);
     if (error == 0 && settings->control != NULL)
-        error = control_open(&host->control, settings->control, settings->key_file);
+        error = control_open(&host->control, settings->control, settings->emitter.key_file);
     return error;
 }
 
@@ -552,20 +530,11 @@ static int open_poll(struct host *host)
 static int open_publisher(struct host *host, const struct settings *settings, int64_t clock_offset_ns)
 {
     host->counter_table = (struct counter_table){counter_specs, host->counters, HOST_COUNTERS};
-    const struct publisher_options options = {
-        .json = settings->json,
-        .emitter =
-            {
-                .kind = EMITTER_HOST,
-                .instance = "host",
-                .link_url = settings->link,
-                .clock_url = settings->clock,
-                .key_file = settings->key_file,
-                .record_path = settings->record,
-                .clock_offset_ns = clock_offset_ns,
-                .counters = &host->counter_table,
-            },
-    };
+    struct publisher_options options = {.json = settings->json, .emitter = settings->emitter};
+    options.emitter.kind = EMITTER_HOST;
+    options.emitter.instance = "host";
+    options.emitter.clock_offset_ns = clock_offset_ns;
+    options.emitter.counters = &host->counter_table;
     return publisher_open(&host->publisher, &options);
 }
 

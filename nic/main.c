@@ -36,12 +36,8 @@ struct settings {
     const char *file;
     struct option_list ports;
     struct option_list eal;
-    const char *link;
-    const char *clock;
+    struct emitter_options emitter;
     const char *control;
-    const char *key_file;
-    const char *record;
-    const char *instance;
     uint64_t window_ns;
     uint64_t memory_bytes;
     uint64_t flows_max;
@@ -93,12 +89,10 @@ static const struct option_spec specs[] = {
      NULL},
     {"duration", 0, OPTION_DURATION, AT(duration_ns), "TIME",
      "with --source mlx5 or psn: end after this time; 0s: when asked to", 0, 0, NULL},
-    {"link", 'l', OPTION_TEXT, AT(link), "URL", "send records to the correlator's intake", 0, 0, NULL},
-    {"clock", 'c', OPTION_TEXT, AT(clock), "URL", "exchange clock samples with the correlator", 0, 0, NULL},
+    EMITTER_OPTIONS(settings, emitter),
     {"control", 0, OPTION_TEXT, AT(control), "URL", "listen here for requests for an interval's windows", 0, 0, NULL},
-    {"key-file", 'k', OPTION_TEXT, AT(key_file), "FILE", "seal the links with this key", 0, 0, NULL},
-    {"record", 'r', OPTION_TEXT, AT(record), "FILE", "write the records to a capture file as well", 0, 0, NULL},
-    {"instance", 0, OPTION_TEXT, AT(instance), "NAME", "name this agent (default: the first port or file)", 0, 0, NULL},
+    {"instance", 0, OPTION_TEXT, AT(emitter.instance), "NAME", "name this agent (default: the first port or file)", 0,
+     0, NULL},
     {"window", 'w', OPTION_DURATION, AT(window_ns), "TIME", "window length, 1us to 1ms", WINDOW_NS_MIN, WINDOW_NS_MAX,
      NULL},
     {"memory", 'm', OPTION_BYTES, AT(memory_bytes), "SIZE", "memory for flows, messages and windows", 4u << 20,
@@ -167,7 +161,7 @@ static bool is_counting(const struct settings *settings)
 
 static bool is_published(const struct settings *settings)
 {
-    return settings->link != NULL || settings->record != NULL;
+    return settings->emitter.link_url != NULL || settings->emitter.record_path != NULL;
 }
 
 static int check_counting(const struct settings *settings)
@@ -206,7 +200,8 @@ static int check_settings(const struct settings *settings)
 
     if (error != 0)
         return error;
-    if (!is_published(settings) && !settings->dry_run && (settings->control != NULL || settings->clock != NULL))
+    if (!is_published(settings) && !settings->dry_run &&
+        (settings->control != NULL || settings->emitter.clock_url != NULL))
         return usage_error("--control and --clock go with --link");
     return 0;
 }
@@ -222,17 +217,15 @@ static struct meter_options meter_settings(const struct settings *settings)
 
 static struct publisher_options publisher_settings(const struct settings *settings)
 {
-    return (struct publisher_options){
-        .emitter = {.kind = EMITTER_NIC,
-                    .instance = settings->instance,
-                    .link_url = settings->link,
-                    .clock_url = settings->clock,
-                    .key_file = settings->key_file,
-                    .record_path = settings->record,
-                    .window_ns = (uint32_t)settings->window_ns},
+    struct publisher_options options = {
+        .emitter = settings->emitter,
         .control_url = settings->control,
         .message_bytes_a_second = settings->file != NULL ? 0 : settings->message_rate,
     };
+
+    options.emitter.kind = EMITTER_NIC;
+    options.emitter.window_ns = (uint32_t)settings->window_ns;
+    return options;
 }
 
 static struct source_dpdk_options source_settings(const struct settings *settings)
@@ -337,7 +330,7 @@ static int open_file(struct program *program)
 
     if (error == 0)
         error = worker_open(&program->worker, source, &meter);
-    if (error != 0 || (settings->link == NULL && settings->record == NULL))
+    if (error != 0 || !is_published(settings))
         return error;
     if (publisher.emitter.instance == NULL)
         publisher.emitter.instance = program->worker.meter.ports[0].name;

@@ -33,6 +33,22 @@ struct emitter_options {
     const struct counter_table *counters; /* sent when they changed; NULL = none */
 };
 
+/*
+ * The options that every program with a stream has: rows of its option_spec table (wire/option.h), which fill the
+ * struct emitter_options that is `member` of its `struct settings`.
+ */
+#define EMITTER_OPTIONS(settings, member)                                                                              \
+    EMITTER_OPTION("link", 'l', settings, member.link_url, "URL", "send records to the correlator's intake"),          \
+        EMITTER_OPTION("clock", 'c', settings, member.clock_url, "URL", "exchange clock samples with the correlator"), \
+        EMITTER_OPTION("key-file", 'k', settings, member.key_file, "FILE", "seal the links with this key"),            \
+        EMITTER_OPTION("record", 'r', settings, member.record_path, "FILE",                                            \
+                       "write the records to a capture file as well")
+#define EMITTER_OPTION(long_name, letter, settings, member, word, text)                                                \
+    {                                                                                                                  \
+        .name = (long_name), .short_name = (letter), .kind = OPTION_TEXT, .offset = offsetof(struct settings, member), \
+        .argument = (word), .help = (text)                                                                             \
+    }
+
 int emitter_open(struct emitter **emitter, const struct emitter_options *options);
 
 /* This start of it, as its batches say. */

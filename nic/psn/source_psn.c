@@ -13,9 +13,9 @@
 
 #include "nic/mlx5/mlx5_layout.h"
 #include "nic/psn/psn.h"
-#include "wire/rdma/rdma_netlink.h"
 #include "wire/clock.h"
 #include "wire/log.h"
+#include "wire/rdma/rdma_netlink.h"
 
 #define ENDPOINTS_MAX      16384u
 #define INTERVAL_NS        10000000u
