@@ -101,7 +101,13 @@ CREATE TABLE member ( -- one rank of one communicator
     created_ns        INTEGER,
     ready_ns          INTEGER,
     destroyed_ns      INTEGER,
-    late              INTEGER NOT NULL  -- 1: its creation was not seen
+    late              INTEGER NOT NULL, -- 1: its creation was not seen
+    creator           TEXT,             -- InitRank, Split and so on (wire/creator.def); NULL: not seen
+    ending            TEXT,             -- destroyed, aborted and so on (wire/ending.def); NULL: it lives, or not known
+    finalized         INTEGER NOT NULL, -- 1: ncclCommFinalize was called
+    revoked           INTEGER NOT NULL, -- 1: ncclCommRevoke was called
+    cuda_device       INTEGER,          -- as its process counts
+    named_by          TEXT NOT NULL     -- what its communicator's identity is made of: id, parent, call, hash; none
 ) STRICT;
 
 CREATE TABLE queue_pair (

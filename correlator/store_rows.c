@@ -158,9 +158,54 @@ static void put_process_facts(struct store *store, const struct naming *naming)
     }
 }
 
+static const char *creator_name(uint8_t creator)
+{
+    switch (creator) {
+#define CREATOR(name, number, text)                                                                                    \
+    case number:                                                                                                       \
+        return (number) == 0 ? NULL : text;
+#include "wire/creator.def"
+#undef CREATOR
+    default:
+        return NULL;
+    }
+}
+
+static const char *ending_name(uint8_t ending)
+{
+    switch (ending) {
+#define ENDING(name, number, text, help)                                                                               \
+    case number:                                                                                                       \
+        return (number) == 0 ? NULL : text;
+#include "wire/ending.def"
+#undef ENDING
+    default:
+        return NULL;
+    }
+}
+
+static const char *identity_kind_name(uint8_t kind)
+{
+    static const char *const names[] = {"none", "id", "parent", "call", "hash"};
+    return names[kind < sizeof names / sizeof names[0] ? kind : 0];
+}
+
+static void put_member(struct store *store, const struct member *member, i64 id)
+{
+    const struct record_communicator *record = &member->record;
+    char pointer[20];
+
+    store_put(store, STORE_member, "iirrisnnnissiirs", id, row(member->communicator), (i64)record->rank,
+              (i64)member->rank, row(member->process), hexadecimal(record->pointer, pointer), (i64)member->created_ns,
+              (i64)member->ready_ns, (i64)member->destroyed_ns, (i64)((record->flags & COMMUNICATOR_LATE) != 0),
+              creator_name(record->creator), ending_name(record->ending),
+              (i64)((record->flags & COMMUNICATOR_FINALIZED) != 0), (i64)((record->flags & COMMUNICATOR_REVOKED) != 0),
+              (i64)record->cuda_device, identity_kind_name(record->identity_kind));
+}
+
 static void put_communicators(struct store *store, const struct naming *naming)
 {
-    char text[2 * IDENTITY_BYTES + 1], pointer[20];
+    char text[2 * IDENTITY_BYTES + 1];
 
     for (size_t i = 0; i < naming->communicators.count; i++) {
         const struct communicator *communicator = &naming->communicators.items[i];
@@ -168,13 +213,8 @@ static void put_communicators(struct store *store, const struct naming *naming)
                   (i64)communicator->ranks_count, (i64)communicator->ranks_seen, (i64)communicator->created_ns,
                   (i64)communicator->destroyed_ns);
     }
-    for (size_t i = 0; i < naming->members.count; i++) {
-        const struct member *member = &naming->members.items[i];
-        store_put(store, STORE_member, "iirrisnnni", (i64)i + 1, row(member->communicator), (i64)member->record.rank,
-                  (i64)member->rank, row(member->process), hexadecimal(member->record.pointer, pointer),
-                  (i64)member->created_ns, (i64)member->ready_ns, (i64)member->destroyed_ns,
-                  (i64)((member->record.flags & COMMUNICATOR_LATE) != 0));
-    }
+    for (size_t i = 0; i < naming->members.count; i++)
+        put_member(store, &naming->members.items[i], (i64)i + 1);
 }
 
 static const char *role_name(enum queue_pair_role role)

@@ -35,14 +35,14 @@ INSERT INTO communicator VALUES (1, 'c1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 4, 4, 99
     (2, 'c2bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb', 2, 2, 993000000000, NULL),
     (3, 'c3cccccccccccccccccccccccccccccc', 2, 2, 993000000000, NULL);
 
-INSERT INTO member VALUES (1, 1, 0, 0, 1, '0x10', 992000000000, 992500000000, NULL, 0),
-    (2, 1, 1, 1, 2, '0x11', 992000000000, 992500000000, NULL, 0),
-    (3, 1, 2, 2, 3, '0x12', 992000000000, 992500000000, NULL, 0),
-    (4, 1, 3, 3, 4, '0x13', 992000000000, 992500000000, NULL, 0),
-    (5, 2, 0, 0, 1, '0x20', 993000000000, 993500000000, NULL, 0),
-    (6, 2, 1, 1, 2, '0x21', 993000000000, 993500000000, NULL, 0),
-    (7, 3, 0, 2, 3, '0x22', 993000000000, 993500000000, NULL, 0),
-    (8, 3, 1, 3, 4, '0x23', NULL, NULL, NULL, 1);
+INSERT INTO member VALUES (1, 1, 0, 0, 1, '0x10', 992000000000, 992500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (2, 1, 1, 1, 2, '0x11', 992000000000, 992500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (3, 1, 2, 2, 3, '0x12', 992000000000, 992500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (4, 1, 3, 3, 4, '0x13', 992000000000, 992500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (5, 2, 0, 0, 1, '0x20', 993000000000, 993500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (6, 2, 1, 1, 2, '0x21', 993000000000, 993500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (7, 3, 0, 2, 3, '0x22', 993000000000, 993500000000, NULL, 0, 'InitRank', NULL, 0, 0, 0, 'id'),
+    (8, 3, 1, 3, 4, '0x23', NULL, NULL, NULL, 1, NULL, NULL, 0, 0, 0, 'hash');
 
 -- The ring of communicator 1: rank r sends with QP 0x11+r to rank r+1, which receives with QP 0x21+r.
 INSERT INTO queue_pair

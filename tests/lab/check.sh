@@ -45,9 +45,9 @@ judge_plain lab "every job ran and ended well" \
 while read -r _ job _; do
     folder=$out/$job
     [ -f "$folder/qpscope.db" ] || { echo "not ok - $job: left no store" && bad=1 && continue; }
-    judge_plain "$job" "no daemon failed" test -z "$(grep -vE " $([ "$job" = killed ] && echo '(0|137)' || echo 0)\$" "$folder/ends.txt")"
+    judge_plain "$job" "no daemon failed" test -z "$(grep -vE " $([[ $job = killed || $job = restarted ]] && echo '(0|137)' || echo 0)\$" "$folder/ends.txt")"
     judge_plain "$job" "the truth agrees with itself" "$here/truth.py" "$folder"
-    if [ "$job" = killed ]; then
+    if [[ $job = killed || $job = restarted ]]; then
         judge "$job" "$here/check_killed.py" "$folder"
         continue
     fi

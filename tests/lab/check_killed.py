@@ -82,6 +82,30 @@ def check_job_untouched(tap, truth, folder):
     tap.check("the job is untouched: all sums right, no warning", bad)
 
 
+def check_names(tap, store):
+    """A host side that was started again goes on with what its earlier run had described: every rank once, under the name
+    that it had, and steps are told on."""
+    twice = store.rows(
+        "SELECT communicator, communicator_rank, COUNT(*) AS n FROM member GROUP BY communicator, communicator_rank HAVING n > 1 OR communicator_rank IS NULL"
+    )
+    late = store.rows("SELECT pointer FROM member WHERE late = 1")
+    partial = store.rows("SELECT id, ranks_seen, ranks_count FROM communicator WHERE ranks_seen <> ranks_count")
+    bad = [f"rank {row['communicator_rank']} of communicator {row['communicator']} is there {row['n']} times" for row in twice]
+    bad += [f"{row['pointer']} has no name" for row in late]
+    bad += [f"{row['ranks_seen']} of {row['ranks_count']} ranks of communicator {row['id']}" for row in partial]
+    tap.check("every rank has the name that it had", bad)
+    again_ns = max(gap["to_ns"] for gap in gaps_of(store, "host"))
+    told = store.rows(
+        "SELECT operation.ranks_seen AS n, ranks_count AS ranks FROM operation JOIN communicator ON communicator.id = communicator "
+        "WHERE start_ns > ? AND kind <> 'SendRecv'",
+        again_ns + SLACK_NS,
+    )
+    whole = sum(row["n"] == row["ranks"] for row in told)
+    tap.check("calls of all ranks are matched again", [] if whole > 0.9 * len(told) > 0 else [f"{whole} of {len(told)}"], f"{whole} of {len(told)} operations")
+    steps = store.rows("SELECT COUNT(*) AS n FROM step WHERE start_ns > ?", again_ns)[0]["n"]
+    tap.check("steps are told on", [] if steps >= 3 else [f"{steps} steps"], f"{steps} steps")
+
+
 def main():
     folder = sys.argv[1]
     truth, store, tap = Truth(folder), Store(os.path.join(folder, "qpscope.db")), Tap()
@@ -95,6 +119,8 @@ def main():
     ends = store.rows("SELECT kind, MAX(last_ns) AS last_ns FROM emitter GROUP BY kind")
     silent = (f"{row['kind']} was last heard at {row['last_ns'] / SECOND:.2f} s" for row in ends if row["last_ns"] < last - SLACK_NS)
     tap.check("each daemon is heard again after the last kill", silent)
+    if all(daemon != "correlator" for daemon, *_ in kills):
+        check_names(tap, store)
     lost = store.rows("SELECT COUNT(*) AS n FROM rank_operation WHERE status = 'complete'")[0]["n"]
     tap.check("operations outside the gaps are still complete", [] if lost else ["none"], f"{lost} rank operations")
     print(f"1..{tap.count}")

@@ -15,10 +15,10 @@
 
 #include "nic/mlx5/mlx5_counters.h"
 #include "nic/port/rdma_port.h"
-#include "wire/rdma/rdma_netlink.h"
 #include "nic/source/source.h"
 #include "tests/unit/nic/mlx5_standin.h"
 #include "wire/clock.h"
+#include "wire/rdma/rdma_netlink.h"
 
 #define INTERVAL_NS 1000000u
 
