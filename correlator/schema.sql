@@ -514,7 +514,6 @@ CREATE TABLE transport ( -- by which way a rank's data went
 
 CREATE INDEX host_delay_by_rank ON host_delay(rank, from_ns);
 CREATE INDEX message_by_flow ON message(flow, first_ns);
-CREATE INDEX message_by_operation ON message(rank_operation);
 CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
 CREATE INDEX reading_by_endpoint ON reading(endpoint, from_ns);
 CREATE INDEX port_counter_by_port ON port_counter(port, metric, to_ns);

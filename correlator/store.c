@@ -218,7 +218,7 @@ static void bind(sqlite3_stmt *insert, int column, char kind, va_list *values)
             sqlite3_bind_null(insert, column);
         return;
     case 's':
-        sqlite3_bind_text(insert, column, va_arg(*values, const char *), -1, SQLITE_TRANSIENT);
+        sqlite3_bind_text(insert, column, va_arg(*values, const char *), -1, SQLITE_STATIC); /* put at once */
         return;
     case 'k':
         known = va_arg(*values, int);
@@ -252,24 +252,51 @@ static uint64_t digest_value(uint64_t digest, char kind, va_list *values)
     return hash_number(digest, (uint64_t)number);
 }
 
-/* Whether the file has this row of a long table already; from now on it will. */
-static bool is_written(struct written *written, const char *format, va_list *values)
+static uint64_t digest_row(const char *format, va_list *values)
 {
     uint64_t digest = HASH_START;
-    va_list copy;
 
-    va_copy(copy, *values);
-    written->last_id = va_arg(copy, int64_t);
-    va_end(copy);
     for (const char *kind = format; *kind != '\0'; kind++)
         digest = digest_value(digest, *kind, values);
+    return digest;
+}
+
+static int empty(struct store *store, int table)
+{
+    char sql[64];
+
+    store->written[table].digests.count = 0;
+    snprintf(sql, sizeof sql, "DELETE FROM %s", tables[table].name);
+    return run(store, sql, "cannot write");
+}
+
+/*
+ * Whether the file has this row of a long table already; from now on it will. When the first row changed, a clock was
+ * laid anew, and with it all others change too: it is cheaper to begin with an empty table.
+ */
+static bool is_written(struct store *store, enum store_table table, uint64_t digest)
+{
+    struct written *written = &store->written[table];
     size_t row = written->count++;
+
     if (row < written->digests.count && written->digests.items[row] == digest)
         return true;
+    if (row == 0 && written->digests.count > 0)
+        store->error = empty(store, table);
     if (row == written->digests.count)
         array_add(&written->digests);
     written->digests.items[row] = digest;
     return false;
+}
+
+static bool is_known_row(struct store *store, enum store_table table, const char *format, va_list *values)
+{
+    va_list first;
+
+    va_copy(first, *values);
+    store->written[table].last_id = va_arg(first, int64_t);
+    va_end(first);
+    return is_written(store, table, digest_row(format, values));
 }
 
 void store_put(struct store *store, enum store_table table, const char *format, ...)
@@ -280,9 +307,9 @@ void store_put(struct store *store, enum store_table table, const char *format, 
     if (store->error != 0)
         return;
     va_start(values, format);
-    bool is_there = tables[table].is_long && is_written(&store->written[table], format, &values);
+    bool is_there = tables[table].is_long && is_known_row(store, table, format, &values);
     va_end(values);
-    if (is_there)
+    if (is_there || store->error != 0)
         return;
     va_start(values, format);
     for (int column = 1; format[column - 1] != '\0'; column++)
@@ -297,13 +324,8 @@ void store_put(struct store *store, enum store_table table, const char *format, 
 static int clear(struct store *store)
 {
     for (int i = STORE_TABLES - 1; i >= 0; i--) {
-        char sql[64];
         store->written[i].count = 0;
-        if (tables[i].is_long && store->knows_rows)
-            continue;
-        store->written[i].digests.count = 0;
-        snprintf(sql, sizeof sql, "DELETE FROM %s", tables[i].name);
-        int error = run(store, sql, "cannot write");
+        int error = tables[i].is_long && store->knows_rows ? 0 : empty(store, i);
         if (error != 0)
             return error;
     }
