@@ -27,7 +27,7 @@ class Host:
                         for pair in ((self.process.stderr, self.log), (self.process.stdout, self.lines))]
         for reader in self.readers:
             reader.start()
-        self.wait_log("ready")
+        self.wait_log("ready", 120)
 
     @staticmethod
     def _read(stream, lines):

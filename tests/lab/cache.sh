@@ -2,7 +2,7 @@
 # Where the lab keeps what it fetches, and how its scripts speak. Sourced by the scripts of this folder.
 
 lab_cache=${QPSCOPE_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/qpscope-lab}
-lab_kernel_tree=$lab_cache/kernel
+lab_kernel_tree=$lab_cache/${QPSCOPE_LAB_KERNEL:-kernel}
 lab_job_tree=$lab_cache/debian13
 
 lab_say() {

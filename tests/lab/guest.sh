@@ -22,9 +22,10 @@ initrd_make() {
     cp "$(command -v busybox)" "$tree/bin/busybox"
     install -m 755 "$here/init" "$tree/init"
     for module in "${early[@]}"; do
-        cp "$modules/$module.ko" "$tree/modules/"
+        cp "$modules/$module.ko"* "$tree/modules/" 2> /dev/null || continue # a newer kernel has some built in
         echo "${module##*/}.ko"
     done > "$tree/modules/order"
+    find "$tree/modules" -name '*.xz' -exec unxz {} +
     (cd "$tree" && find . | cpio -o -H newc --quiet) > "$work/initrd"
 }
 

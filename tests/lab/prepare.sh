@@ -12,18 +12,31 @@ usage() {
 usage: prepare.sh [--help]
 Fetches the lab's kernel and its Debian 13 tree into $lab_cache
 (set QPSCOPE_LAB_CACHE for another place). About 800 MB on disk, 250 MB to download.
+With QPSCOPE_LAB_KERNEL=kernel-13 the kernel is Debian 13's; the same variable makes run.sh boot it.
 USAGE
+}
+
+# Debian 13's packages, beside this machine's own lists.
+apt_options=()
+apt_of_debian13() { # FOLDER
+    mkdir -p "$1/lists/partial" "$1/archives/partial"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" > "$1/sources.list"
+    apt_options=(-o "Dir::Etc::sourcelist=$1/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$1/lists"
+        -o "Dir::Cache=$1" -o Dir::State::status=/dev/null)
+    apt-get "${apt_options[@]}" update -q >&2
 }
 
 kernel_fetch() {
     local to=$1 package
-    package=$(apt-cache depends linux-image-amd64 | awk '/^ *Depends: linux-image-/ { print $2; exit }')
+    [ "${lab_kernel_tree##*/}" != kernel-13 ] || apt_of_debian13 "$to/apt"
+    package=$(apt-cache "${apt_options[@]}" depends linux-image-amd64 | awk '/^ *Depends: linux-image-/ { print $2; exit }')
     [ -n "$package" ] || lab_die "apt knows no linux-image-amd64" "run apt-get update, then this again"
     lab_say "fetching the guest's kernel ($package)"
-    (cd "$to" && apt-get download -q "$package" >&2) ||
+    (cd "$to" && apt-get "${apt_options[@]}" download -q "$package" >&2) ||
         lab_die "could not download $package" "run apt-get update, check the network, then run this again"
     dpkg -x "$to/$package"_*.deb "$to"
-    rm -f "$to/$package"_*.deb
+    rm -rf "$to/$package"_*.deb "$to/apt"
+    [ -d "$to/lib/modules" ] || { mkdir -p "$to/lib" && mv "$to/usr/lib/modules" "$to/lib/modules"; }
     depmod -b "$to" "$(ls "$to/lib/modules")"
 }
 
