@@ -13,7 +13,7 @@ kernel=$(ls "$lab_kernel_tree"/boot/vmlinuz-*)
 modules=$lab_kernel_tree/lib/modules/$(lab_kernel_version)/kernel
 # In the order of need.
 early=(drivers/virtio/{virtio_ring,virtio,virtio_pci_modern_dev,virtio_pci_legacy_dev,virtio_pci}
-    net/9p/{9pnet,9pnet_virtio} fs/{netfs/netfs,fscache/fscache,9p/9p,overlayfs/overlay})
+    fs/{netfs/netfs,fscache/fscache} net/9p/{9pnet,9pnet_virtio} fs/{9p/9p,overlayfs/overlay})
 work=$(mktemp -d)
 
 initrd_make() {
