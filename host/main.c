@@ -463,6 +463,7 @@ static int tick(struct host *host)
     raise_counter(host, COUNT_READS_FAILED, losses.reads);
     raise_counter(host, COUNT_PROCESSES_REFUSED, losses.processes);
     raise_counter(host, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
+    raise_counter(host, COUNT_SOCKET_CALLS_MISSED, losses.socket_calls);
     scan_now_and_then(host);
     const int published = publisher_tick(host->publisher);
     describe_again(host);

@@ -547,8 +547,26 @@ int probe_file_key(struct probe *probe, int descriptor, struct file_key *file)
     return error;
 }
 
+/* A kernel that preempts a program runs it for nobody else on that processor meanwhile, and counts how often. */
+static uint64_t kernel_returns_missed(const struct probe *probe)
+{
+    struct bpf_program *program;
+    uint64_t missed = 0;
+    if (probe->kernel_returns_count == 0)
+        return 0;
+    bpf_object__for_each_program(program, probe->kernel->obj)
+    {
+        struct bpf_prog_info info = {0};
+        uint32_t info_bytes = sizeof info;
+        if (is_at_kernel_return(program) && bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &info_bytes) == 0)
+            missed += info.recursion_misses;
+    }
+    return missed;
+}
+
 void probe_losses(const struct probe *probe, struct probe_losses *losses)
 {
+    losses->socket_calls = kernel_returns_missed(probe);
     losses->events = __atomic_load_n(&probe->kernel->bss->events_lost, __ATOMIC_RELAXED);
     losses->events_at_ns = __atomic_load_n(&probe->kernel->bss->events_lost_at_ns, __ATOMIC_RELAXED);
     losses->reads = __atomic_load_n(&probe->kernel->bss->reads_failed, __ATOMIC_RELAXED);

@@ -84,7 +84,8 @@ struct probe_losses {
     uint64_t events_at_ns; /* the latest */
     uint64_t reads;
     uint64_t processes;
-    uint64_t implausible; /* queue pairs at private entries */
+    uint64_t implausible;  /* queue pairs at private entries */
+    uint64_t socket_calls; /* of all processes, that the probes at the kernel's returns did not see */
 };
 void probe_losses(const struct probe *probe, struct probe_losses *losses);
 
