@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests to a proxy, of the length that the first byte gives; its highest bit: of a library that splits. Checked: what is
- * accepted is what can be. */
+/* Requests to a proxy, of the length that the first byte gives; its highest bit: of a library that splits. Checked:
+ * what is accepted is what can be. */
 #include "host/tracker/proxy_request.h"
 
 #include <stdlib.h>
