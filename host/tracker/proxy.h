@@ -23,7 +23,7 @@ struct proxy_connection {
     uint32_t receives; /* of the thread, when it was set up */
 };
 
-/* -ENOMEM. At most so many messages, addresses and sockets are kept, of each. */
+/* -ENOMEM. At most so many messages, addresses and sockets together are kept. */
 int proxy_table_create(struct proxy_table **table, size_t entries_max);
 void proxy_table_destroy(struct proxy_table **table);
 

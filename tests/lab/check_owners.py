@@ -29,7 +29,11 @@ class Host:
         self.processes = self._last(records, "process")
         self.communicators = self._last(records, "communicator")
         self.queue_pairs = self._last(records, "queue_pair")
-        self.calls = [record for record in records if record["record"] == "call"]
+        # one that has not returned for a while comes again when it has
+        self.calls = list({
+            (record["source"], record["operation"], record["peer"], record["sequence"], record["entered_ns"]): record
+            for record in records if record["record"] == "call"
+        }.values())
         self.losses = [record for record in records if record["record"] == "loss"]
         self.counters = {record["name"]: record["total"] for record in records if record["record"] == "counter"}
         self.member = {
