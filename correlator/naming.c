@@ -192,13 +192,14 @@ static void take_window(struct builder *builder, size_t stream, const struct rec
     window->record = *record;
 }
 
-#define SENT_AGAIN_WITHIN 4096 /* calls of a stream */
+#define SENT_AGAIN_WITHIN   4096       /* calls of a stream */
+#define SENT_AGAIN_AFTER_NS 100000000u /* the host side waits for 0.2 s */
 
 /* A call that had not returned for a while comes again when it has. */
 static bool is_sent_again(const struct naming *naming, int32_t member, const struct record_call *record)
 {
     const size_t count = naming->calls.count;
-    if (record->returned_after_ns == 0)
+    if (record->returned_after_ns < SENT_AGAIN_AFTER_NS)
         return false;
     for (size_t i = 1; i <= count && i <= SENT_AGAIN_WITHIN; i++) {
         struct call *call = &naming->calls.items[count - i];

@@ -200,6 +200,12 @@ int publisher_tick(struct publisher *publisher)
     return 0;
 }
 
+static void log_counters(const struct counter_table *counters)
+{
+    for (size_t i = 0; i < counters->count; i++)
+        log_debug("%s %" PRIu64, counters->specs[i].name, counter_read(counters->values, i));
+}
+
 static void print_counters(const struct counter_table *counters)
 {
     for (size_t i = 0; i < counters->count; i++) {
@@ -214,6 +220,8 @@ int publisher_close(struct publisher **publisher)
     if (*publisher == NULL)
         return 0;
     int error = emitter_close(&(*publisher)->emitter);
+    if ((*publisher)->counters != NULL)
+        log_counters((*publisher)->counters);
     if ((*publisher)->json) {
         if ((*publisher)->counters != NULL)
             print_counters((*publisher)->counters);

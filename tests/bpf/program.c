@@ -3,10 +3,10 @@
  * A program that uses a collective library in every way that the probes know, and prints what it did, one JSON object a
  * line: what it passed, what it was given, which thread's queue pairs are whose. The library's file is an argument.
  *
- *   program LIBRARY full|short|hang|late|graphs|held-up [COUNT...]
+ *   program LIBRARY full|short|hang|late|graphs|held-up|pace [COUNT...]
  *
  * After loading the library, and after each COUNT of calls, it says so and, with PROGRAM_WAIT set, waits for a line on
- * stdin.
+ * stdin. pace: RATE and SECONDS.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -520,6 +520,21 @@ static void fail_all(comm_t failing, comm_t fine)
            (void *)fine);
 }
 
+/* So many calls a second, for so many seconds; prints how long they took it. */
+static void keep_pace(comm_t comm, long rate, long seconds)
+{
+    char buffer[8];
+    const uint64_t from_ns = now_ns();
+    for (long i = 0; i < rate * seconds; i++) {
+        const uint64_t due_ns = from_ns + (uint64_t)i * 1000000000u / (uint64_t)rate;
+        const uint64_t at_ns = now_ns();
+        if (due_ns > at_ns)
+            usleep((useconds_t)((due_ns - at_ns) / 1000));
+        lib.ncclAllReduce(buffer, buffer, (size_t)i, 7, 0, comm, STREAM(1));
+    }
+    printf("{\"paced\":%ld,\"pid\":%d,\"spent_ns\":%" PRIu64 "}\n", rate * seconds, getpid(), now_ns() - from_ns);
+}
+
 static void do_everything(void)
 {
     struct unique_id id = make_id(1), later = make_id(2);
@@ -579,6 +594,10 @@ int main(int argc, char **argv)
         if (getenv("PROGRAM_WAIT") != NULL && getchar() == EOF)
             return 3;
         use_graphs(comm, 3);
+        return 0;
+    }
+    if (strcmp(argv[2], "pace") == 0 && argc == 5) {
+        keep_pace(comm, atol(argv[3]), atol(argv[4]));
         return 0;
     }
     if (strcmp(argv[2], "held-up") == 0) {
