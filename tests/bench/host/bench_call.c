@@ -109,6 +109,12 @@ static int open_bench(struct bench *bench, const char *path)
     if (bench->call == NULL || bench->empty == NULL || bench->ours == NULL)
         return log_error_return(-1, "cannot open %s or the probes", path);
     bench->ours->rodata->wake_bytes = 1 << 20;
+    struct bpf_program *program; /* those at the kernel's own functions are optional */
+    bpf_object__for_each_program(program, bench->ours->obj)
+    {
+        if (strncmp(bpf_program__section_name(program), "fexit/", 6) == 0)
+            bpf_program__set_autoload(program, false);
+    }
     if (qpscope__load(bench->ours) != 0)
         return log_error_return(-1, "cannot load the probes");
     bench->ring = ring_buffer__new(bpf_map__fd(bench->ours->maps.events), take, bench, NULL);
