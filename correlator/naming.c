@@ -388,6 +388,30 @@ static void move_keys(struct builder *builder, uint16_t kind, const int32_t *pla
             builder->keys.items[i].index = places[builder->keys.items[i].index];
 }
 
+static int by_fact(const void *a, const void *b)
+{
+    const struct fact *left = a;
+    const struct fact *right = b;
+
+    if (left->process != right->process)
+        return left->process < right->process ? -1 : 1;
+    if (left->record.fact != right->record.fact)
+        return left->record.fact < right->record.fact ? -1 : 1;
+    return (left->record.index > right->record.index) - (left->record.index < right->record.index);
+}
+
+/* Several boots of an agent tell the same of one process. */
+static void keep_facts_once(struct naming *naming)
+{
+    size_t kept = 0;
+
+    array_sort(&naming->facts, by_fact);
+    for (size_t i = 0; i < naming->facts.count; i++)
+        if (kept == 0 || by_fact(&naming->facts.items[kept - 1], &naming->facts.items[i]) != 0)
+            naming->facts.items[kept++] = naming->facts.items[i];
+    naming->facts.count = kept;
+}
+
 /* What several boots of an agent described is one entry, under all their numbers. */
 static void join_boots(struct builder *builder)
 {
@@ -406,6 +430,7 @@ static void join_boots(struct builder *builder)
     move_keys(builder, RECORD_QUEUE_PAIR, late.queue_pairs);
     naming_late_fini(&late);
     resolve_owners(builder);
+    keep_facts_once(naming);
 }
 
 /* A rank that takes no part in a split says so, which is needed to rank the others; it is no member of anything. */

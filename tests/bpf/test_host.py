@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -337,6 +338,36 @@ def late_family(tree):
     return check_late_family(host.stop(), program)
 
 
+def started_again(tree):
+    """The daemon is killed when all communicators are there, and started again: replayed, both runs are one, and every rank
+    has the name that it had; of the grown communicator, whose ranks name it in two ways, the library's hash joins them."""
+    first, second, store = (f"{tree.path}/{name}" for name in ("first.capture", "second.capture", "store.db"))
+    host = Host(HOST, "--record", first, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    program = tree.start_family(FAMILY_WAIT="1")
+    program.wait_for("made")
+    time.sleep(1)  # what waits is written
+    host.process.kill()
+    host.process.wait()
+    host = Host(HOST, "--record", second)
+    program.go()
+    program.finish()
+    host.stop()
+    replay = subprocess.run([f"{BUILD}/cli/qpscope", "replay", "--store", store, first, second], capture_output=True, text=True)
+    assert replay.returncode == 0, replay.stderr
+    rows = sqlite3.connect(store).execute("SELECT pointer, communicator, communicator_rank, late, ending FROM member").fetchall()
+    members = {pointer: row for pointer, *row in rows}
+    lines = program.all("name")
+    names = {}
+    for line in lines:
+        communicator, rank, late, ending = members[line["communicator"]]
+        awaited = line["name"] == "later"  # made without blocking: its ncclComm_t had not been used when the daemon was killed
+        assert (rank, late) == (line["rank"], int(awaited)) and ending is not None, (line, members[line["communicator"]])
+        names.setdefault(line["name"], set()).add(communicator)
+    assert len(lines) == 32 and len(members) == 33 and len(rows) == 36, rows  # with those 4 as they were known before
+    assert all(len(of) == 1 for of in names.values()) and len(set.union(*names.values())) == len(names) == 12, names
+    return f"{len(lines)} members of {len(names)} communicators"
+
+
 def other_time(tree):
     """In a time namespace 7 s ahead the records keep the probes' clock, which is the job's."""
     host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs,
@@ -381,7 +412,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, graphs, asked_for, held_up, lost_events, late, family, late_family, other_time, killed,
+         late_containers, graphs, asked_for, held_up, lost_events, late, family, late_family, started_again, other_time, killed,
          short_lived]
 
 
