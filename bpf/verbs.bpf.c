@@ -116,6 +116,16 @@ static __always_inline int emit_creation(registers_t *registers, const struct ve
     return 0;
 }
 
+/* The call's entry was not noted: it came before the probe, or the kernel had no room for a note just then. */
+static __always_inline int emit_unnoted_creation(registers_t *registers, __u64 pointer)
+{
+    struct verbs_call call = {};
+    ring_read(&call.context, sizeof call.context, pointer + OFFSET_ibv_qp_qp_context);
+    ring_read(&call.send_queue, sizeof call.send_queue, pointer + OFFSET_ibv_qp_send_cq);
+    ring_read(&call.type, sizeof call.type, pointer + OFFSET_ibv_qp_qp_type);
+    return emit_creation(registers, &call, pointer);
+}
+
 SEC("uprobe")
 int queue_pair_create(registers_t *registers)
 {
@@ -132,9 +142,11 @@ int queue_pair_create_return(registers_t *registers)
 {
     const __u64 pointer = argument_result(registers);
     struct verbs_call *call = verbs_call(0);
-    if (call == NULL || !nest_leave(&call->create, registers) || pointer == 0)
+    if (pointer == 0)
         return 0;
-    return emit_creation(registers, call, pointer);
+    if (call == NULL || call->create.frame == 0)
+        return emit_unnoted_creation(registers, pointer);
+    return nest_leave(&call->create, registers) ? emit_creation(registers, call, pointer) : 0;
 }
 
 /* Of no public call: the call's notes with what both kinds have alike, else NULL. */
