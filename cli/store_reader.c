@@ -17,7 +17,7 @@
 
 #include "wire/log.h"
 
-/* As in correlator/schema.sql. */
+/* As in correlator/store/schema.sql. */
 #define APPLICATION_ID     1364218691
 #define SCHEMA_VERSION     2
 #define BUSY_TIMEOUT_MS    2000

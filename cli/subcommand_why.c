@@ -39,7 +39,7 @@ static const struct {
     const char *meaning;
 } classes[] = {
 #define VERDICT_CLASS(name, text, fields, meaning) {text, meaning},
-#include "correlator/verdict_class.def"
+#include "correlator/verdict/verdict_class.def"
 #undef VERDICT_CLASS
 };
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlator/node.h"
-#include "correlator/store.h"
+#include "correlator/node/node.h"
+#include "correlator/store/store.h"
 #include "wire/capture.h"
 
 struct analysis *analysis_create(size_t memory_bytes)

@@ -9,17 +9,17 @@
  */
 #pragma once
 
-#include "correlator/counted.h"
-#include "correlator/evidence_find.h"
-#include "correlator/gap.h"
-#include "correlator/hosted.h"
-#include "correlator/intake.h"
-#include "correlator/job.h"
-#include "correlator/naming.h"
-#include "correlator/node.h"
-#include "correlator/pin.h"
-#include "correlator/posted.h"
-#include "correlator/timeline.h"
+#include "correlator/detail/counted.h"
+#include "correlator/detail/hosted.h"
+#include "correlator/detail/pin.h"
+#include "correlator/detail/posted.h"
+#include "correlator/intake/gap.h"
+#include "correlator/intake/intake.h"
+#include "correlator/intake/timeline.h"
+#include "correlator/job/job.h"
+#include "correlator/naming/naming.h"
+#include "correlator/node/node.h"
+#include "correlator/verdict/evidence_find.h"
 
 #define ANALYSIS_MEMORY_BYTES (1024u * 1024u * 1024u)
 

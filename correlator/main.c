@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "correlator/analysis.h"
-#include "correlator/asker.h"
-#include "correlator/control.h"
-#include "correlator/listener.h"
-#include "correlator/store.h"
-#include "correlator/teller.h"
+#include "correlator/control/asker.h"
+#include "correlator/control/control.h"
+#include "correlator/control/teller.h"
+#include "correlator/intake/listener.h"
+#include "correlator/store/store.h"
 #include "wire/capture.h"
 #include "wire/clock.h"
 #include "wire/log.h"

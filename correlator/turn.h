@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "correlator/job.h"
+#include "correlator/job/job.h"
 
 struct turn {
     int32_t rank;

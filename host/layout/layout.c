@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/elf.h"
 #include "host/layout/machine_code.h"
+#include "host/library/elf.h"
 
 #define CODE_BYTES        2048
 #define VERSION_WITH_HASH 21801

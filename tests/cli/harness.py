@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of the command share: running it, reading what it prints, and TAP.
 
-A test program is called with QPSCOPE SCHEMA FIXTURE: the command, correlator/schema.sql, and rows made by hand.
+A test program is called with QPSCOPE SCHEMA FIXTURE: the command, correlator/store/schema.sql, and rows made by hand.
 """
 import json
 import os

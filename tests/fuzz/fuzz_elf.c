@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Any bytes as a library file: whatever is found in it lies in it. */
-#include "host/library.h"
+#include "host/library/library.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

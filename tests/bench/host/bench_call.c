@@ -15,7 +15,7 @@
 
 #include "bpf/event.h"
 #include "bpf/qpscope.skel.h"
-#include "host/library.h"
+#include "host/library/library.h"
 #include "tests/bench/host/empty.skel.h"
 #include "tests/bpf/standin.h"
 #include "wire/clock.h"

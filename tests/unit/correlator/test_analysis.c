@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "correlator/store.h"
+#include "correlator/store/store.h"
 #include "tests/unit/correlator/made_job.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "correlator/asker.h"
+#include "correlator/control/asker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

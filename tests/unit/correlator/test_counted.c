@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "correlator/counted.h"
+#include "correlator/detail/counted.h"
 
 #include <setjmp.h>
 #include <sqlite3.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "correlator/analysis.h"
-#include "correlator/verdict.h"
+#include "correlator/verdict/verdict.h"
 #include "tests/unit/correlator/feed.h"
 
 #define SECOND 1000000000ULL

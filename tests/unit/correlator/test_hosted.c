@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Markers, delays and the way that a rank's data went; and what the correlator leaves out of the operations. */
-#include "correlator/hosted.h"
+#include "correlator/detail/hosted.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "correlator/node.h"
+#include "correlator/node/node.h"
 #include "tests/unit/correlator/feed.h"
 
 #define SECOND 1000000000ULL

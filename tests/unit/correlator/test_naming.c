@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "correlator/naming.h"
+#include "correlator/naming/naming.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * Names of what was not seen from its beginning: agents that were started again, communicators known by their hash
  * only, ranks of a split's children. Expected ranks follow from NCCL's rule: by key, then by the parent's rank.
  */
-#include "correlator/naming.h"
+#include "correlator/naming/naming.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

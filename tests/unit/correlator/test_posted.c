@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Posts beside their completions and their messages on the wire. */
-#include "correlator/posted.h"
+#include "correlator/detail/posted.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "correlator/shape.h"
+#include "correlator/node/shape.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "correlator/period.h"
-#include "correlator/streak.h"
+#include "correlator/job/period.h"
+#include "correlator/job/streak.h"
 #include "wire/record.h"
 
 #define FLOAT32 7

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The teller between a made-up analysis and a real control link: who is told what, once, and again to whom. */
-#include "correlator/teller.h"
+#include "correlator/control/teller.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "correlator/timeline.h"
+#include "correlator/intake/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

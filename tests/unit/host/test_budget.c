@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/budget.h"
+#include "host/agent/budget.h"
 
 #define SECOND 1000000000ull
 

@@ -3,7 +3,7 @@
  * Which files get probes: by their symbols, once a file however it is reached, again when a stranger has changed.
  * argv[1]: a library that is libibverbs by its symbols only.
  */
-#include "host/discovery.h"
+#include "host/library/discovery.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Symbols to file offsets, held against what the dynamic linker makes of the same file: the address that it gives, less
  * the mapping's start, plus the mapping's offset. argv[1]: a library with a function under two versions.
  */
-#include "host/elf.h"
+#include "host/library/elf.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "host/library.h"
+#include "host/library/library.h"
 
 static const char *library;
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/follow.h"
+#include "host/follow/follow.h"
 
 #define OTHER 2u /* a second kind */
 

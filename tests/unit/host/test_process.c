@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* /proc, held against what this process knows of itself. */
-#include "host/process.h"
+#include "host/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Blame. Invariant: what a rank added itself is never more than its lateness, nor more than its wait exceeds the usual
+ * wait at that place of the step; usual is the lower median over ranks and steps, which one late rank among several
+ * does not move.
+ */
+#include "correlator/job/blame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlator/hash.h"
+
+#define LEFT_OUT_RANKS 16
+#define ACTIVE_MAX_NS  (1ULL << 50) /* thirteen days: beyond, it is damage */
+
+struct place { /* the n-th operation of its kind on its communicator within a step */
+    uint64_t key;
+    size_t rank_operation;
+};
+typedef ARRAY(struct place) place_list;
+
+static uint64_t kind_key(const struct operation *operation)
+{
+    uint64_t hash = hash_mix(HASH_START, operation->communicator, IDENTITY_BYTES);
+
+    hash = hash_mix(hash, &operation->kind, sizeof operation->kind);
+    return hash_mix(hash, &operation->buffer_bytes, sizeof operation->buffer_bytes);
+}
+
+/* Counts operations of equal kind within the step that they follow each other in. */
+static uint64_t place_key(const struct job *job, size_t index)
+{
+    const struct operation *operation = &job->operations.items[index];
+    uint64_t key = kind_key(operation);
+    uint32_t before = 0;
+
+    for (size_t i = index; i-- > 0 && index - i < 4096;) {
+        const struct operation *other = &job->operations.items[i];
+        if (other->step >= 0 && other->step < operation->step)
+            break;
+        before += other->step == operation->step && kind_key(other) == key;
+    }
+    return hash_mix(key, &before, sizeof before);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct place *left = a;
+    const struct place *right = b;
+
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+static void list_places(const struct job *job, place_list *places)
+{
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        if (operation->step < 0)
+            continue;
+        uint64_t key = place_key(job, i);
+        for (size_t j = 0; j < operation->ranks; j++)
+            *(struct place *)array_add(places) =
+                (struct place){.key = key, .rank_operation = operation->first_rank + j};
+    }
+    array_sort(places, by_key);
+}
+
+static void measure(const struct rank_operation *of, struct blame *blame)
+{
+    const struct record_rank_operation *record = &of->record;
+    uint64_t ready = record->host_ready_ns != 0 ? record->host_ready_ns : record->enqueued_ns;
+
+    if (ready < of->before_ns)
+        ready = of->before_ns;
+    if (ready > of->arrival_ns && of->arrival_ns != 0)
+        ready = of->arrival_ns;
+    blame->known = of->late_known && of->before_ns != 0;
+    blame->ready_ns = (int64_t)ready;
+    blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
+    uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
+    uint64_t held_ns = record->held_ns > free_ns ? record->held_ns : free_ns;
+    if (record->gpu_ready_ns > held_ns)
+        blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - held_ns);
+    blame->hidden_ns[BLAME_GPU] = (int64_t)(held_ns - free_ns);
+}
+
+/* How much later than the others (their lower median) the rank's host was ready. */
+static int64_t host_late(const struct job *job, const struct blame *blames, size_t index)
+{
+    const struct operation *operation = &job->operations.items[job->rank_operations.items[index].operation];
+    int64_t *others = array_zeroed(operation->ranks * sizeof *others);
+    size_t count = 0;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        if (i != index && blames[i].ready_ns != 0)
+            others[count++] = blames[i].ready_ns;
+    int64_t late = count == 0 ? 0 : blames[index].ready_ns - array_median(others, count);
+    free(others);
+    return late;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/*
+ * What is usual for one rank: a quantile of the other ranks' waits, so that a late rank is not measured against itself.
+ * Where there are many ranks one of them does not matter, and `rank` is -1: nobody is left out.
+ */
+static int64_t usual_wait(const struct job *job, const struct blame *blames, const struct place *places, size_t count,
+                          enum blame_part part, int32_t rank)
+{
+    int64_t *values = array_zeroed(count * sizeof *values);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t index = places[i].rank_operation;
+        if (blames[index].known && (rank < 0 || job->rank_operations.items[index].rank != rank))
+            values[known++] = blames[index].wait_ns[part];
+    }
+    int64_t usual = array_quantile(values, known, part == BLAME_GPU ? 100 : 500);
+    free(values);
+    return usual;
+}
+
+struct usual_waits {
+    int64_t ranks[LEFT_OUT_RANKS]; /* by rank, of those that are left out in turn */
+    int64_t all;
+};
+
+static struct usual_waits usual_waits(const struct job *job, const struct blame *blames, const struct place *places,
+                                      size_t count, enum blame_part part)
+{
+    struct usual_waits usual = {.all = usual_wait(job, blames, places, count, part, -1)};
+    bool done[LEFT_OUT_RANKS] = {false};
+
+    for (size_t i = 0; i < count; i++) {
+        int32_t rank = job->rank_operations.items[places[i].rank_operation].rank;
+        if (rank < 0 || rank >= LEFT_OUT_RANKS || done[rank])
+            continue;
+        usual.ranks[rank] = usual_wait(job, blames, places, count, part, rank);
+        done[rank] = true;
+    }
+    return usual;
+}
+
+/* One part at one place. */
+static void share_out(const struct job *job, struct blame *blames, const struct place *places, size_t count,
+                      enum blame_part part)
+{
+    int64_t *values = array_zeroed(count * sizeof *values);
+    struct usual_waits usual = usual_waits(job, blames, places, count, part);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t index = places[i].rank_operation;
+        struct blame *blame = &blames[index];
+        if (!blame->known)
+            continue;
+        values[known++] = blame->wait_ns[part];
+        blame->place = places[i].key;
+        int32_t rank = job->rank_operations.items[index].rank;
+        bool left_out = rank >= 0 && rank < LEFT_OUT_RANKS;
+        blame->own_ns[part] = blame->wait_ns[part] - (left_out ? usual.ranks[rank] : usual.all);
+        blame->late_ns[part] = job->rank_operations.items[index].late_ns;
+        if (part == BLAME_HOST)
+            blame->late_ns[part] = smaller(blame->late_ns[part], host_late(job, blames, index));
+    }
+    int64_t spread = array_spread(values, known);
+    for (size_t i = 0; i < count; i++)
+        blames[places[i].rank_operation].spread_ns[part] = spread;
+    free(values);
+}
+
+struct blame *blame_ranks(const struct job *job)
+{
+    struct blame *blames = array_zeroed(job->rank_operations.count * sizeof *blames);
+    place_list places = {0};
+
+    list_places(job, &places);
+    for (size_t i = 0; i < places.count; i++)
+        measure(&job->rank_operations.items[places.items[i].rank_operation], &blames[places.items[i].rank_operation]);
+    for (size_t from = 0, to; from < places.count; from = to) {
+        for (to = from; to < places.count && places.items[to].key == places.items[from].key;)
+            to++;
+        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+            share_out(job, blames, &places.items[from], to - from, part);
+    }
+    array_fini(&places);
+    return blames;
+}
+
+static const struct rank_operation *rank_in(const struct job *job, const struct operation *operation, int32_t rank)
+{
+    for (size_t i = 0; i < operation->ranks; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[operation->first_rank + i];
+        if (of->record.rank == rank)
+            return of;
+    }
+    return NULL;
+}
+
+struct transfer { /* what one rank sent to one other in one operation */
+    struct pair_time pair;
+    uint64_t pace; /* picoseconds a byte */
+};
+typedef ARRAY(struct transfer) transfer_list;
+
+static void add_transfer(const struct job *job, size_t index, const struct rank_operation *of, transfer_list *transfers)
+{
+    const struct operation *operation = &job->operations.items[index];
+    const struct rank_operation *receiver = of->record.next < 0 ? NULL : rank_in(job, operation, of->record.next);
+    uint64_t active = of->record.active_ns;
+    bool at_receiver = receiver != NULL && receiver->record.previous == of->record.rank &&
+                       receiver->record.receive_active_ns > 2 * active;
+
+    if (at_receiver)
+        active = receiver->record.receive_active_ns;
+    if (receiver == NULL || of->rank < 0 || receiver->rank < 0 || active == 0 || active > ACTIVE_MAX_NS ||
+        of->record.observed_bytes == 0 || (of->record.flags & RANK_OPERATION_INCOMPLETE) != 0)
+        return;
+    struct transfer *transfer = array_add(transfers);
+    transfer->pair = (struct pair_time){
+        .step = operation->step,
+        .from = of->rank,
+        .to = receiver->rank,
+        .bytes = of->record.observed_bytes,
+        .active_ns = active,
+        .at_receiver = at_receiver,
+        .operation = (int32_t)index,
+        .from_ns = of->record.first_data_ns,
+        .to_ns = at_receiver ? receiver->record.received_ns : of->record.last_data_ns,
+    };
+    memcpy(transfer->pair.device, at_receiver ? receiver->record.device : of->record.device, DEVICE_NAME_BYTES);
+    transfer->pace = active * 1000 / of->record.observed_bytes;
+}
+
+static int by_pair(const void *a, const void *b)
+{
+    const struct pair_time *left = &((const struct transfer *)a)->pair;
+    const struct pair_time *right = &((const struct transfer *)b)->pair;
+
+    if (left->step != right->step)
+        return left->step < right->step ? -1 : 1;
+    if (left->from != right->from)
+        return left->from < right->from ? -1 : 1;
+    return (left->to > right->to) - (left->to < right->to);
+}
+
+static uint64_t median_pace(const struct transfer *transfers, size_t count)
+{
+    int64_t *paces = array_zeroed(count * sizeof *paces);
+
+    for (size_t i = 0; i < count; i++)
+        paces[i] = (int64_t)transfers[i].pace;
+    int64_t pace = array_median(paces, count);
+    free(paces);
+    return (uint64_t)pace;
+}
+
+uint64_t blame_usual_ns(uint64_t bytes, uint64_t pace)
+{
+    double usual = (double)bytes * (double)pace / 1000;
+
+    return usual < (double)ACTIVE_MAX_NS ? (uint64_t)usual : ACTIVE_MAX_NS;
+}
+
+/* Sums up the transfers of one pair in one step; place and port are those of the transfer that lost most. */
+static void add_pair(pair_time_list *pairs, const struct transfer *transfers, size_t count, uint64_t pace)
+{
+    struct pair_time *pair = array_add(pairs);
+    int64_t worst = INT64_MIN;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pair_time *add = &transfers[i].pair;
+        int64_t excess = (int64_t)add->active_ns - (int64_t)blame_usual_ns(add->bytes, pace);
+        struct pair_time sum = *pair;
+        if (excess > worst) {
+            *pair = *add;
+            worst = excess;
+        }
+        pair->bytes = sum.bytes + add->bytes;
+        pair->active_ns = sum.active_ns + add->active_ns;
+        pair->excess_ns = sum.excess_ns + excess;
+    }
+    pair->pace = median_pace(transfers, count);
+}
+
+uint64_t blame_pairs(const struct job *job, pair_time_list *pairs)
+{
+    transfer_list transfers = {0};
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        for (size_t j = 0; operation->step >= 0 && j < operation->ranks; j++)
+            add_transfer(job, i, &job->rank_operations.items[operation->first_rank + j], &transfers);
+    }
+    uint64_t pace = median_pace(transfers.items, transfers.count);
+    array_sort(&transfers, by_pair);
+    for (size_t from = 0, to; from < transfers.count; from = to) {
+        for (to = from; to < transfers.count && by_pair(&transfers.items[from], &transfers.items[to]) == 0;)
+            to++;
+        add_pair(pairs, &transfers.items[from], to - from, pace);
+    }
+    array_fini(&transfers);
+    return pace;
+}

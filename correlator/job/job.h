@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The job stage: one record a rank and operation (struct record_rank_operation) and what was counted beside
+ * (evidence.h), all that it gets from the node stage -> operations across ranks, arrivals and who was late, steps,
+ * verdicts. It knows of ranks and communicators, of no queue pair, frame or call.
+ *
+ * All times in the reference clock, 0 = unknown; indices are -1 = none. Owns its arrays. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "correlator/array.h"
+#include "wire/record.h"
+
+enum arrival_of {
+    ARRIVAL_UNKNOWN,
+    ARRIVAL_ENQUEUE,
+    ARRIVAL_HOST,
+    ARRIVAL_GPU,
+};
+
+struct rank_operation { /* what one rank did in one operation; for a group of point-to-point calls their sum */
+    struct record_rank_operation record;
+    int32_t operation;
+    int32_t rank; /* the job's rank, -1 = unknown */
+    uint64_t arrival_ns;
+    enum arrival_of arrival_of;
+    bool late_known;
+    int64_t late_ns;    /* arrival minus the median arrival of the operation's other ranks */
+    uint64_t before_ns; /* when the rank's operation before this one was over for it; 0 = none */
+};
+
+struct operation {
+    uint8_t communicator[IDENTITY_BYTES];
+    uint8_t kind; /* enum operation_kind; OPERATION_GROUP: a group of point-to-point calls */
+    uint64_t sequence;
+    int32_t step;
+    int32_t place; /* n-th operation of the step */
+    uint64_t buffer_bytes;
+    uint8_t algorithm;
+    int32_t ranks_count;
+    uint32_t ranks_seen;
+    uint64_t start_ns;
+    uint64_t last_arrival_ns;
+    uint64_t end_ns;
+    uint64_t bound_ns;
+    uint16_t flags;    /* enum rank_operation_flag: incomplete, no wire, unknown algorithm */
+    size_t first_rank; /* its rank operations lie together */
+    size_t ranks;
+};
+#define OPERATION_GROUP 64
+
+struct step {
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t duration_ns;
+    uint64_t bound_ns;
+    uint32_t operations;
+    uint32_t incomplete;
+    bool partial;
+    int32_t slowest_rank;
+    int64_t late_ns;
+    uint64_t late_bound_ns;
+    int32_t late_operation;
+    size_t first_rank; /* its rank steps lie together */
+    size_t ranks;
+};
+
+struct rank_step {
+    int32_t step;
+    int32_t rank;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t duration_ns;
+    bool late_known;
+    int64_t late_ns;
+};
+
+enum verdict_class {
+#define VERDICT_CLASS(name, text, fields, meaning) VERDICT_##name,
+#include "correlator/verdict/verdict_class.def"
+#undef VERDICT_CLASS
+    VERDICT_CLASSES
+};
+
+struct verdict_evidence { /* one count that stood out beside a verdict */
+    uint8_t kind;         /* index of evidence_kinds */
+    bool of_port;
+    bool decides; /* the class rests on it */
+    uint8_t priority;
+    uint8_t side;     /* enum evidence_side */
+    int32_t owner;    /* port or flow */
+    uint64_t from_ns; /* the time that was looked at */
+    uint64_t to_ns;
+    uint64_t amount;
+    double usual;      /* what would have been usual in such a time, over the whole link */
+    int32_t first_row; /* its changes, in the table that the store keeps of them */
+    int32_t last_row;
+};
+
+struct verdict {
+    int32_t step;
+    enum verdict_class class;
+    int32_t rank;
+    int32_t peer_rank; /* -1 = none */
+    char device[DEVICE_NAME_BYTES + 1];
+    int32_t operation;
+    uint64_t size_ns;
+    uint64_t bound_ns;
+    double confidence;
+    char evidence[640];
+    ARRAY(struct verdict_evidence) numbers;
+};
+
+struct evidence;
+
+/* Job rank of (communicator, rank in it), or -1: the only thing that the job stage asks back. */
+struct job_ranks {
+    const void *context;
+    int32_t (*rank_of)(const void *context, const uint8_t *communicator, int32_t communicator_rank);
+};
+
+struct job {
+    struct job_ranks ranks;
+    const struct evidence *evidence;              /* borrowed; NULL: there is none, and all is seen */
+    ARRAY(struct operation) operations;           /* in order of first enqueue */
+    ARRAY(struct rank_operation) rank_operations; /* grouped by operation, then by rank */
+    ARRAY(int32_t) rank_operation_of;             /* for each record given to job_build: its rank operation */
+    ARRAY(struct step) steps;
+    ARRAY(struct rank_step) rank_steps;
+    ARRAY(struct verdict) verdicts;
+};
+
+void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+               const struct record_rank_operation *records, size_t count);
+void job_fini(struct job *job);
+
+const char *arrival_of_name(enum arrival_of of); /* NULL for unknown */
+const char *verdict_class_name(enum verdict_class class);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lane: one connection of one member in one direction, as its own port shows it: the slots of data in the order in
+ * which they were sent, and the credits for them. Several queue pairs that serve one connection are one lane: the n-th
+ * slot is what they carried together. Receiving and sending lanes are alike; only the vantage differs.
+ */
+#pragma once
+
+#include "correlator/naming/naming.h"
+
+enum lane_direction {
+    LANE_SEND,
+    LANE_RECEIVE,
+};
+
+struct slot {
+    uint64_t first_ns;
+    uint64_t last_ns;
+    uint64_t data_last_ns; /* last frame that carried data; first_ns when none did */
+    uint64_t bytes;
+    uint32_t retransmitted; /* messages */
+    bool whole;             /* all its frames were seen, and its size is what its immediate data says */
+};
+
+struct credit {
+    uint64_t ns; /* its (last) frame's time */
+    int32_t message;
+};
+
+struct slot_message {
+    size_t slot;
+    int32_t message;
+};
+
+struct lane {
+    enum lane_direction direction;
+    int32_t queue_pair; /* the first of its queue pairs */
+    int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
+    bool point_to_point;
+    int64_t shift; /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
+    ARRAY(struct slot) slots;
+    ARRAY(struct credit) credits;
+    ARRAY(struct slot_message) messages;
+};
+typedef ARRAY(struct lane) lane_list;
+
+/* The lanes of one member in one direction, by creation; queue pairs that carry nothing give none. */
+void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction);
+/*
+ * The credit for a slot: its index, or -1. Where credits or slots were lost the two are laid beside each other anew:
+ * the first credit from not_before_ns on.
+ */
+int64_t lane_credit(struct lane *lane, size_t slot, uint64_t not_before_ns);
+
+void lane_fini(lane_list *lanes);

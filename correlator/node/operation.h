@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Cutting: which slots of a member's lanes belong to which of its calls. Calls run in the order in which they were
+ * enqueued, so their slots follow each other on every lane; each call is compared with what lies next (match.h). After
+ * a loss, or where nothing fits, the cut starts anew at the latest call that what follows can belong to; only what
+ * lies between is marked. A slot never goes to a call that was enqueued after the slot's first frame.
+ */
+#pragma once
+
+#include "correlator/intake/gap.h"
+#include "correlator/node/match.h"
+
+enum part_state {
+    PART_NONE,    /* nothing is expected in this direction */
+    PART_WHOLE,   /* all of it was found */
+    PART_BROKEN,  /* some of it was lost, or has not come yet */
+    PART_UNKNOWN, /* what was found fits no shape of the call, and nothing was lost */
+};
+
+struct part { /* one call in one direction */
+    enum part_state state;
+    share_list shares;
+};
+
+struct operation_cut {
+    struct work work;
+    struct part parts[2]; /* by enum lane_direction */
+};
+typedef ARRAY(struct operation_cut) operation_cut_list;
+
+struct operation_losses { /* when frames may have been missed */
+    const gap_list *gaps;
+    const struct intake *intake;
+    uint64_t covered_from_ns; /* the NIC side watched from here on */
+};
+
+/* Cuts one direction of the calls in `cuts` (their `work` is filled). */
+void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
+                   uint64_t bound_ns, const struct operation_losses *losses);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of what the hosts did beside the data calls. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "correlator/analysis.h"
+#include "correlator/store/store_private.h"
+
+typedef int64_t i64;
+
+static const char *hexadecimal(uint64_t value, char text[20])
+{
+    snprintf(text, 20, "0x%" PRIx64, value);
+    return value == 0 ? NULL : text;
+}
+
+static void put_markers(struct store *store, const struct hosted *hosted)
+{
+    char stream[20], handle[20], made[20];
+
+    for (size_t i = 0; i < hosted->markers.count; i++) {
+        const struct marker *marker = &hosted->markers.items[i];
+        const struct record_marker *record = &marker->record;
+        const char *name = marker_name(record->marker);
+        int timed = (record->flags & MARKER_SUBMITTED) == 0;
+        store_put(store, STORE_marker, "iisiiksssikk", (i64)i + 1, (i64)marker->process + 1,
+                  name == NULL ? "unknown" : name, (i64)record->tid, (i64)marker->entered_ns, timed,
+                  (i64)record->duration_ns, hexadecimal(record->stream, stream), hexadecimal(record->handle, handle),
+                  hexadecimal(record->made, made), (i64)((record->flags & MARKER_DRIVER) != 0), timed,
+                  (i64)record->result, (record->flags & MARKER_GRAPH_UNKNOWN) == 0, (i64)record->captured_calls);
+    }
+}
+
+static void put_delays(struct store *store, const struct hosted *hosted)
+{
+    for (size_t i = 0; i < hosted->delays.count; i++) {
+        const struct host_delay *delay = &hosted->delays.items[i];
+        const struct record_host_delay *record = &delay->record;
+        store_put(store, STORE_host_delay, "iiriisiiiiiiiiii", (i64)i + 1, (i64)delay->process + 1, (i64)delay->rank,
+                  (i64)record->tid, (i64)((record->flags & HOST_DELAY_ALONE) != 0),
+                  (record->role & HOST_DELAY_CALLS) != 0 ? "caller" : "library", (i64)delay->from_ns, (i64)delay->to_ns,
+                  (i64)record->sleep_ns, (i64)record->run_queue_ns, (i64)record->run_queue_longest_ns,
+                  (i64)record->io_wait_ns, (i64)record->minor_faults, (i64)record->major_faults, (i64)record->tcp_bytes,
+                  (i64)record->tcp_retransmissions);
+    }
+}
+
+static const char *request_name(unsigned opcode)
+{
+    static const char *const names[] = {"write", "write with immediate", "send",         "send with immediate",
+                                        "read",  "compare and swap",     "fetch and add"}; /* enum ibv_wr_opcode */
+    return opcode < sizeof names / sizeof names[0] ? names[opcode] : "other";
+}
+
+static void put_posts(struct store *store, const struct posting *posting)
+{
+    for (size_t i = 0; i < posting->posts.count; i++) {
+        const struct posted *post = &posting->posts.items[i];
+        const struct record_work *record = &post->record;
+        store_put(store, STORE_post, "iiiiiiisinkr", (i64)i + 1, (i64)post->queue_pair + 1, (i64)record->tid,
+                  (i64)post->posted_ns, (i64)post->bound_ns, (i64)record->bytes, (i64)record->requests,
+                  request_name(record->opcode), (i64)((record->flags & WORK_CUT) != 0), (i64)post->completed_ns,
+                  (int)(post->completed_ns != 0), (i64)post->status,
+                  post->message < 0 ? (i64)-1 : (i64)post->message + 1);
+    }
+}
+
+static void put_followed(struct store *store, const struct posting *posting)
+{
+    static const char *const ends[] = {"unknown", "in time", "hits spent", "replaced", "refused"};
+
+    for (size_t i = 0; i < posting->followed.count; i++) {
+        const struct followed *followed = &posting->followed.items[i];
+        const struct record_followed *record = &followed->record;
+        store_put(store, STORE_followed, "iisiiis", (i64)followed->stream + 1, (i64)record->header.source,
+                  record->what == FOLLOW_WORK ? "work" : "unknown", (i64)followed->from_ns, (i64)followed->to_ns,
+                  (i64)record->hits, ends[record->end < sizeof ends / sizeof ends[0] ? record->end : 0]);
+    }
+}
+
+static const char *transport_name(enum transport_kind kind)
+{
+    static const char *const names[] = {"none", "rdma", "sockets", "unknown"};
+    return names[kind];
+}
+
+void store_hosted(struct store *store, const struct analysis *analysis)
+{
+    const struct hosted *hosted = &analysis->hosted;
+
+    put_markers(store, hosted);
+    put_delays(store, hosted);
+    put_followed(store, &analysis->posting);
+    put_posts(store, &analysis->posting);
+    for (size_t i = 0; i < hosted->transports.count; i++) {
+        const struct transport *transport = &hosted->transports.items[i];
+        store_put(store, STORE_transport, "riiiiiis", (i64)transport->step, (i64)transport->rank,
+                  (i64)transport->from_ns, (i64)transport->to_ns, (i64)transport->asked_bytes,
+                  (i64)transport->rdma_bytes, (i64)transport->tcp_bytes, transport_name(transport->kind));
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between verdict.c and those that judge: verdict_link.c (links),
+ * verdict_gap.c (lost frames), verdict_rank.c (ranks), verdict_cause.c (why). */
+#pragma once
+
+#include "correlator/job/blame.h"
+#include "correlator/verdict/verdict.h"
+
+struct judge {
+    struct job *job;
+    struct blame *blames; /* as job->rank_operations */
+    pair_time_list pairs; /* by step, from, to */
+    uint64_t pace;        /* the job's median, picoseconds a byte */
+    int64_t share_ns;     /* a part of a step that is not worth a verdict */
+};
+
+/* Marks the slow pairs and gives each slow port one verdict a step. */
+void judge_links(struct judge *judge);
+
+/* Gives each link whose sender waited for lost frames one verdict a step; needs the slow links judged. */
+void judge_gaps(struct judge *judge);
+
+/* Gives ranks that were late by themselves a verdict; needs the links judged. */
+void judge_ranks(struct judge *judge);
+
+/* Gives verdicts the class that what was counted beside them shows. */
+void judge_causes(struct judge *judge);
+
+/* Adds to a verdict's evidence. */
+void judge_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* 0 to 1: rises with what stands out, and halves when the operation was not seen whole. */
+double judge_confidence(const struct judge *judge, int64_t size_ns, int64_t limit_ns, int32_t operation);
+
+static inline double judge_ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
