@@ -151,6 +151,7 @@ struct naming {
     flow_event_list flow_events; /* by flow, metric, time */
     int32_t ranks_count;         /* of the job: of its largest communicator */
     uint64_t bound_ns;           /* the largest error of any mapped time here */
+    uint64_t contradicted_count; /* connections whose ends were told different things: of those nothing is known */
     uint64_t orphans_count;      /* messages, calls and windows that name a flow or communicator never described */
 };
 

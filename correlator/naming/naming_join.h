@@ -31,5 +31,10 @@ void naming_number(struct naming *naming);
  * (naming_owner.c). */
 void naming_own(struct naming *naming);
 
+/* Takes back what the two ends of a connection say against each other (naming_connection.c). Needs ends and owners
+ * joined.
+ */
+void naming_check_connections(struct naming *naming);
+
 /* Gives every member its job rank (naming_rank.c). Needs the communicators joined. */
 void naming_rank(struct naming *naming);

@@ -10,7 +10,7 @@ PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other
 PRAGMA user_version = 2;            -- rises with every change of the tables or of what is in them
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, ...
+    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, connections_contradicted, ...
     value TEXT NOT NULL
 ) STRICT;
 

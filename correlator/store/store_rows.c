@@ -82,6 +82,7 @@ static void put_metas(struct store *store, const struct analysis *analysis)
                  (long long)analysis->timeline.realtime_minus_reference_ns);
     put_meta(store, "ranks_count", "%d", analysis->naming.ranks_count);
     put_meta(store, "batches_rejected", "%llu", (unsigned long long)intake->rejected_count);
+    put_meta(store, "connections_contradicted", "%llu", (unsigned long long)analysis->naming.contradicted_count);
     put_meta(store, "records_orphaned", "%llu", (unsigned long long)analysis->naming.orphans_count);
 }
 

@@ -19,9 +19,11 @@ class Host:
     """A running qpscope-host; its records by kind, its diagnostics as lines."""
 
     def __init__(self, binary, *options, prefix=(), setup=None):
+        """The probes' time is not bounded, so that nothing is left out for its sake, unless an option says so."""
         self.log = []
         self.lines = []
-        self.process = subprocess.Popen([*prefix, binary, "--json", "--verbose", *options], stdout=subprocess.PIPE,
+        bound = () if "--probe-time" in options else ("--probe-time", "1s")
+        self.process = subprocess.Popen([*prefix, binary, "--json", "--verbose", *bound, *options], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, bufsize=1, preexec_fn=setup)
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stderr, self.log), (self.process.stdout, self.lines))]

@@ -219,7 +219,7 @@ def main():
     parser.add_argument("--prompt", action="store_true", help="no communicator may have been met late")
     options = parser.parse_args()
     folder = options.folder
-    truth, host = Truth(folder), Host(os.path.join(folder, "host.json"))
+    truth, host = Truth(folder), Host(folder)
     failed = 0
     checks = CHECKS + ((("no communicator was met late", check_prompt),) if options.prompt else ())
     print(f"1..{len(checks)}")

@@ -12,6 +12,7 @@ import collections
 import hashlib
 import json
 import os
+import sqlite3
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -24,8 +25,10 @@ OPERATIONS = {1: "AllReduce", 2: "AllGather", 3: "ReduceScatter", 4: "Broadcast"
 class Host:
     """The last word of qpscope-host on everything that it named."""
 
-    def __init__(self, path):
+    def __init__(self, folder):
+        path = os.path.join(folder, "host.json")
         records = [json.loads(line) for line in open(path) if line.startswith("{")]
+        self.store = os.path.join(folder, "qpscope.db")
         self.processes = self._last(records, "process")
         self.communicators = self._last(records, "communicator")
         self.queue_pairs = self._last(records, "queue_pair")
@@ -127,21 +130,18 @@ def check_queues(truth, host):
 
 
 def check_connections(truth, host):
-    """What the proxies' set-up messages gave: side, channel and ranks, as far as they are known, which both ends tell."""
+    """What the store tells of connections by the proxies' set-up messages: ranks as the job's, where they are known."""
+    told = collections.defaultdict(list)
+    for row in sqlite3.connect(f"file:{host.store}?mode=ro", uri=True).execute("SELECT q.device, q.qpn, q.created_ns, s.side, s.channel, s.origin_rank, s.far_rank, s.pxn FROM "
+                                  "queue_pair q JOIN queue_pair_setting s ON s.queue_pair = q.id WHERE s.channel IS NOT NULL"):
+        told[row[0], row[1]].append(row)
+    host.told = sum(map(len, told.values()))
     for (device, qpn), queue in sorted(truth.queues.items()):
-        record = host.at(device, qpn, queue.created_ns)
-        if record is None or record["channel"] < 0:
+        if queue.is_flush or len(told[device, qpn]) != 1:
             continue
-        what = f"{device} QPN {qpn} of rank {queue.rank}"
-        owner = host.communicators.get(record["communicator"])
-        if owner and (record["origin_rank"], bool(record["flags"] & PXN)) != (owner["rank"], False):
-            yield f"{what}: asked for by {record['origin_rank']}, owned by {owner['rank']}"
-        if queue.peer_rank is not None and not queue.is_flush and \
-                queue.communicator.world_rank(record["far_rank"]) != queue.peer_rank:
-            yield f"{what}: its other end is {record['far_rank']}, not world rank {queue.peer_rank}"
-        other = None if queue.is_flush or not record["remote_qpn"] else host.peer(record)
-        if other and other["channel"] >= 0 and (other["channel"], {record["side"], other["side"]}) != (record["channel"], {1, 2}):
-            yield f"{what}: channel {record['channel']}, side {record['side']}; other end {other['channel']}, {other['side']}"
+        *_, side, channel, origin_rank, far_rank, pxn = told[device, qpn][0]
+        if (origin_rank, far_rank, pxn) != (queue.rank, queue.peer_rank if queue.peer_rank is not None else far_rank, 0):
+            yield f"{device} QPN {qpn} of rank {queue.rank} to {queue.peer_rank}: {side}, channel {channel}, {origin_rank} to {far_rank}, pxn {pxn}"
 
 
 def check_strangers(truth, host):
@@ -207,7 +207,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     folder = parser.parse_args().folder
-    truth, host = Truth(folder), Host(os.path.join(folder, "host.json"))
+    truth, host = Truth(folder), Host(folder)
     failed = 0
     print(f"1..{len(CHECKS)}")
     for number, (name, check) in enumerate(CHECKS, 1):
@@ -215,7 +215,7 @@ def main():
         failed += bool(findings)
         note = f"{len(truth.queues)} queue pairs, {len(truth.operations)} operations" if number == 2 else ""
         if check is check_connections:
-            note = f"{sum(q['channel'] >= 0 for q in host.queue_pairs.values())} of {len(host.queue_pairs)} with a channel"
+            note = f"{host.told} of {len(host.queue_pairs)} with a channel"
         print(f"{'not ok' if findings else 'ok'} {number} - {name}{f' ({note})' if note else ''}")
         for finding in findings[:8]:
             print(f"#   {finding}")

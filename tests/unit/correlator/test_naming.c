@@ -292,12 +292,71 @@ static void test_orphans_are_counted(void **state)
     world_end(&world);
 }
 
+/* Two ends of one connection; the receiver's process is rank 1. */
+static void connect_told(struct world *world, uint8_t side, int32_t channel, int32_t far_rank, uint8_t peer_side,
+                         int32_t peer_channel)
+{
+    world_begin(world);
+    for (uint32_t i = 1; i <= 2; i++) {
+        add_process(world, i);
+        add_communicator(world, i, i, "one", 2, (int32_t)i - 1, 100 + i);
+        struct record_queue_pair pair = {
+            .queue_pair = i,
+            .process = i,
+            .communicator = i,
+            .qpn = 16 + i,
+            .remote_qpn = 19 - i,
+            .state = QUEUE_PAIR_RTS,
+            .created_ns = 4 * SECOND,
+            .ready_ns = 4 * SECOND,
+            .side = i == 1 ? side : peer_side,
+            .channel = i == 1 ? channel : peer_channel,
+            .origin_rank = (int32_t)i - 1,
+            .far_rank = i == 1 ? far_rank : 0,
+        };
+        put_address(pair.address, (uint8_t)i);
+        put_address(pair.remote_address, (uint8_t)(3 - i));
+        feed_add(&world->host, RECORD_QUEUE_PAIR, &pair);
+    }
+    world_name(world);
+}
+
+static void told_of(struct world *world, int32_t channel, int32_t peer_channel, uint64_t contradicted)
+{
+    assert_int_equal(world->naming.queue_pairs.items[0].peer, 1);
+    assert_int_equal(world->naming.queue_pairs.items[0].record.channel, channel);
+    assert_int_equal(world->naming.queue_pairs.items[1].record.channel, peer_channel);
+    assert_int_equal(world->naming.contradicted_count, contradicted);
+    world_end(world);
+}
+
+/* What set-up messages gave two ends stands when it fits together, and else is nobody's. */
+static void test_ends_that_disagree_say_nothing(void **state)
+{
+    static struct world world;
+    (void)state;
+    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 3);
+    told_of(&world, 3, 3, 0);
+    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_UNKNOWN, -1);
+    told_of(&world, 3, -1, 0);
+    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 2); /* another channel */
+    told_of(&world, -1, -1, 1);
+    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_SENDER, 3); /* two senders */
+    told_of(&world, -1, -1, 1);
+    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 0, QUEUE_PAIR_SIDE_UNKNOWN, -1); /* another rank's queue pair */
+    told_of(&world, -1, -1, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_numbers_on_every_host), cmocka_unit_test(test_the_same_in_two_networks),
-        cmocka_unit_test(test_numbers_used_again),         cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
-        cmocka_unit_test(test_two_ranks_in_one_process),   cmocka_unit_test(test_orphans_are_counted),
+        cmocka_unit_test(test_same_numbers_on_every_host),
+        cmocka_unit_test(test_the_same_in_two_networks),
+        cmocka_unit_test(test_numbers_used_again),
+        cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
+        cmocka_unit_test(test_two_ranks_in_one_process),
+        cmocka_unit_test(test_orphans_are_counted),
+        cmocka_unit_test(test_ends_that_disagree_say_nothing),
     };
     log_init("test", LOG_ERROR);
     return cmocka_run_group_tests_name("naming", tests, NULL, NULL);
