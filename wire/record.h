@@ -211,8 +211,8 @@ enum queue_pair_flag {
     QUEUE_PAIR_FLUSH = 1,   /* connected to itself */
     QUEUE_PAIR_FOREIGN = 2, /* made by a thread that serves no communicator */
     QUEUE_PAIR_PXN = 4,     /* sends for another rank of the node: origin_rank is not its owner's */
-    QUEUE_PAIR_LATE = 16,   /* it was there before the host side: who made it, and with whom it talks, was not seen */
     QUEUE_PAIR_SHARED = 8,  /* several origin ranks may send through it; origin_rank is the one that asked for it */
+    QUEUE_PAIR_LATE = 16,   /* it was there before the host side: who made it, and with whom it talks, was not seen */
 };
 enum queue_pair_side {
     QUEUE_PAIR_SIDE_UNKNOWN = 0,
