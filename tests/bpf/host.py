@@ -46,6 +46,13 @@ class Host:
             time.sleep(0.005)
         raise AssertionError(f"qpscope-host never said '{pattern}':\n" + "".join(self.log))
 
+    def wait_record(self, kind, limit_s=30):
+        """Until a record of this kind has been told."""
+        end = time.monotonic() + limit_s
+        while not any(f'"record":"{kind}"' in line.replace(" ", "") for line in list(self.lines)):
+            assert time.monotonic() < end, f"qpscope-host told no {kind}"
+            time.sleep(0.005)
+
     def _children(self):
         """Where the daemon is the child of a prefix."""
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:

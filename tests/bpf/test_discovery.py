@@ -76,8 +76,9 @@ def identity(tree):
     program = tree.start_in_container("short", "3", RANK="5", LOCAL_RANK="1", WORLD_SIZE="16", MASTER_ADDR="node-7",
                                       MASTER_PORT="29500", NCCL_DEBUG="WARN", NCCL_IB_HCA="=mlx5_0:1," + "x" * 200,
                                       SLURM_JOB_ID="4711", SLURM_STEP_ID="2")
-    for _ in range(2):
-        program.go()
+    program.go()
+    host.wait_record("process_fact")  # while it lives: of one that ended at once nothing could be read any more
+    program.go()
     program.finish()
     records = host.stop()
     facts = records.facts_of(program.pid)
