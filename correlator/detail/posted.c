@@ -47,7 +47,7 @@ static void index_queue_pairs(struct builder *builder)
         *(struct place *)array_add(&builder->places) =
             (struct place){queue_pair->stream, queue_pair->record.queue_pair, (int32_t)i, -1, -1, -1};
     }
-    qsort(builder->places.items, builder->places.count, sizeof builder->places.items[0], compare_places);
+    array_sort(&builder->places, compare_places);
 }
 
 static struct place *find_place(const struct builder *builder, size_t stream, uint32_t number)
@@ -146,7 +146,8 @@ static void list_messages(index_list *list, const struct naming *naming, const s
         return;
     for (size_t i = 0; i < naming->flows.items[flow].messages.count; i++)
         *(int32_t *)array_add(list) = naming->flows.items[flow].messages.items[i];
-    qsort_r(list->items, list->count, sizeof list->items[0], compare_messages, (void *)naming);
+    if (list->count != 0)
+        qsort_r(list->items, list->count, sizeof list->items[0], compare_messages, (void *)naming);
 }
 
 static bool fits(const struct naming *naming, const struct posted *post, const int32_t *messages, size_t count)

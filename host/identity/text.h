@@ -19,16 +19,16 @@ static inline struct text text_take(struct cursor *cursor, char separator)
 {
     const size_t left = cursor_left(cursor);
     const uint8_t *found = left == 0 ? NULL : memchr(cursor->at, separator, left);
-    struct text text = {.length = found == NULL ? left : (size_t)(found - cursor->at)};
-    text.at = (const char *)cursor_take(cursor, text.length);
+    const size_t length = found == NULL ? left : (size_t)(found - cursor->at);
+    const uint8_t *taken = cursor_take(cursor, length);
     if (found != NULL)
         cursor_skip(cursor, 1);
-    return text;
+    return taken == NULL ? (struct text){"", 0} : (struct text){(const char *)taken, length};
 }
 
 static inline void text_read(struct cursor *cursor, struct text text)
 {
-    cursor_init(cursor, text.at, text.length);
+    cursor_init(cursor, text.length == 0 ? "" : text.at, text.length);
 }
 
 static inline bool text_is(struct text text, const char *other)
