@@ -26,15 +26,14 @@ struct verbs_call {
     struct nest modify;
     struct nest destroy;
     __u64 queue_pair; /* of the innermost call */
-    __u64 attributes;
     __u64 entered_ns;
     __u64 device_context; /* of a private entry: ibv_context */
     __u64 send_queue;
     __u64 context;
-    __u32 mask;
     __u32 type;
     __u32 max_send;
     __u32 max_receive;
+    struct event_queue_pair_modify change; /* but for its header */
 };
 
 struct {
@@ -210,24 +209,6 @@ int queue_pair_command_return(registers_t *registers)
 
 /* ---- changed ---- */
 
-static __always_inline void keep_change(struct verbs_call *call, registers_t *registers)
-{
-    call->queue_pair = argument(registers, 0);
-    call->attributes = argument(registers, 1);
-    call->mask = (__u32)argument(registers, 2);
-}
-
-SEC("uprobe")
-int queue_pair_modify(registers_t *registers)
-{
-    struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (call == NULL)
-        return 0;
-    nest_enter(&call->modify, registers);
-    keep_change(call, registers);
-    return 0;
-}
-
 static __always_inline void read_path(struct event_queue_pair_modify *event, __u64 address)
 {
     const __u64 route = address + OFFSET_ibv_ah_attr_grh;
@@ -257,14 +238,36 @@ static __always_inline void read_attributes(struct event_queue_pair_modify *even
     read_path(event, attributes + OFFSET_ibv_qp_attr_ah_attr);
 }
 
+/*
+ * What is asked for is read at the entry, with the queue pair that it is asked of: a return whose own entry was missed
+ * may tell a change twice, but never one queue pair's change of another.
+ */
+static __always_inline void keep_change(struct verbs_call *call, registers_t *registers)
+{
+    call->queue_pair = argument(registers, 0);
+    call->change.pointer = call->queue_pair;
+    call->change.mask = (__u32)argument(registers, 2);
+    read_attributes(&call->change, argument(registers, 1));
+}
+
+SEC("uprobe")
+int queue_pair_modify(registers_t *registers)
+{
+    struct verbs_call *call = verbs_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (call == NULL)
+        return 0;
+    nest_enter(&call->modify, registers);
+    keep_change(call, registers);
+    return 0;
+}
+
 static __always_inline int emit_change(const struct verbs_call *call)
 {
     struct event_queue_pair_modify *event = ring_reserve(EVENT_QUEUE_PAIR_MODIFY, sizeof *event);
     if (event == NULL)
         return 0;
-    event->pointer = call->queue_pair;
-    event->mask = call->mask;
-    read_attributes(event, call->attributes);
+    __builtin_memcpy(&event->pointer, &call->change.pointer,
+                     sizeof *event - offsetof(struct event_queue_pair_modify, pointer));
     ring_submit(event);
     return 0;
 }

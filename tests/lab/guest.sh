@@ -55,7 +55,7 @@ guest_run() {
     exec setsid bash -c 'echo -15 2> /dev/null > /proc/self/autogroup; exec "$@"' first \
         timeout -k 5 "$timeout_s" qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m 4096 -nographic -no-reboot \
         -nic none -pidfile "$work/pid" -kernel "$kernel" -initrd "$work/initrd" \
-        -append "console=ttyS0 panic=-1 quiet preempt=full rdinit=/init lab_inside=$here/inside.sh" \
+        -append "console=ttyS0 panic=-1 quiet rdinit=/init lab_inside=$here/inside.sh" \
         -virtfs "$(share / machine ,readonly=on)" -virtfs "$(share "$out" out)" < /dev/null 2>&1
 }
 

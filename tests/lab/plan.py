@@ -21,7 +21,8 @@ SPECIAL = (
     ("asked", "QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
     ("followed", "QPSCOPE_FOLLOW='--for 4s --hits 100000'", "--fault none --seed 17 --steps 12"),
-    ("restarted", "QPSCOPE_KILLS=2 QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 17 --steps 80 --limit 450"),
+    ("restarted", "QPSCOPE_KILLS=2 QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_HOST_PREFIX='nice -n -15'",
+     "--fault none --seed 17 --steps 60 --limit 450"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
 VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_FOLLOW QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS"
