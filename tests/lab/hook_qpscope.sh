@@ -113,7 +113,7 @@ kill_in_turn() {
         read -r started _ < /proc/uptime
         "qpscope_start_$daemon"
         echo "$daemon $before $after $started" >>"$LAB_OUT/kills.txt"
-        for ((tries = 0; tries < 120; tries++)); do
+        for ((tries = 0; tries < 400; tries++)); do
             [ "$(qpscope_ready_count "$daemon")" = "$ready" ] || break
             lab_nap 0.5
         done
