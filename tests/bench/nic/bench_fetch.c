@@ -86,14 +86,15 @@ static const struct option_program program = {
 
 /* ---- the node stage's end ---- */
 
-static void take_record(struct bench *bench, const union record *record)
+/* A run of messages is taken off the batch as a whole, with its first message. */
+static void take_record(struct bench *bench, const union record *record, size_t taken_bytes)
 {
     unsigned current = atomic_load(&bench->ended);
     struct request *request = &bench->requests[current % REQUESTS_MAX];
 
     switch (record->header.kind) {
     case RECORD_MESSAGE:
-        bench->message_bytes += record->header.length_bytes;
+        bench->message_bytes += taken_bytes;
         bench->messages_frames += record->message.frames;
         break;
     case RECORD_WINDOW:
@@ -114,6 +115,16 @@ static void take_record(struct bench *bench, const union record *record)
     }
 }
 
+static void take_batch(struct bench *bench, struct batch *batch)
+{
+    union record record;
+    uint64_t unknown = 0;
+    const uint8_t *before = batch->records.at;
+
+    for (; batch_next(batch, &record, &unknown) == 1; before = batch->records.at)
+        take_record(bench, &record, (size_t)(batch->records.at - before));
+}
+
 static void *run_receiver(void *context)
 {
     static uint8_t message[LINK_MESSAGE_BYTES_MAX];
@@ -126,13 +137,10 @@ static void *run_receiver(void *context)
         return NULL;
     while (!atomic_load(&bench->stop)) {
         struct batch batch;
-        union record record;
-        uint64_t unknown = 0;
         if (link_receive(intake, message, sizeof message, &length) != 0)
             usleep(200);
         else if (batch_read(&batch, message, length) == 0)
-            while (batch_next(&batch, &record, &unknown) == 1)
-                take_record(bench, &record);
+            take_batch(bench, &batch);
     }
     link_close(&intake, 0);
     return NULL;
