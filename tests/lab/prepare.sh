@@ -16,11 +16,14 @@ With QPSCOPE_LAB_KERNEL=kernel-13 the kernel is Debian 13's; the same variable m
 USAGE
 }
 
-# Debian 13's packages, beside this machine's own lists.
+# Debian 13's packages from where this machine has its own, beside its lists.
 apt_options=()
 apt_of_debian13() { # FOLDER
+    local from
+    from=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Component: main' | head -n 1)
+    [ -n "$from" ] || lab_die "this machine's apt knows no packages" "run apt-get update"
     mkdir -p "$1/lists/partial" "$1/archives/partial"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" > "$1/sources.list"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from trixie main" > "$1/sources.list"
     apt_options=(-o "Dir::Etc::sourcelist=$1/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$1/lists"
         -o "Dir::Cache=$1" -o Dir::State::status=/dev/null)
     apt-get "${apt_options[@]}" update -q >&2
