@@ -11,6 +11,7 @@
 
 #define CONTROL_URL_DEFAULT "ipc:///run/qpscope/host-control"
 #define DELIVERY_NS         5000000000u
+#define HOLD_NS             2000000000u /* a link that closes at once may take what was not read yet with it */
 
 struct follow_options {
     const char *control;
@@ -104,7 +105,7 @@ static const struct option_program program = {
                 "Exit codes: 0 the request was taken, 1 nobody took it, 2 used wrongly.",
 };
 
-/* Waits until the link has taken what was sent. */
+/* Waits until the link has taken what was sent, and then for it to be read. */
 static bool deliver(struct emitter *emitter)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -114,7 +115,12 @@ static bool deliver(struct emitter *emitter)
         nanosleep(&pause, NULL);
         emitter_tick(emitter);
     }
-    return !emitter_is_waiting(emitter);
+    const struct timespec hold = {.tv_sec = HOLD_NS / 1000000000u};
+    bool delivered = !emitter_is_waiting(emitter);
+    if (delivered) {
+        nanosleep(&hold, NULL);
+    }
+    return delivered;
 }
 
 static int ask(const struct follow_options *values, struct record_follow *request)

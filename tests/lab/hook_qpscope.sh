@@ -120,12 +120,22 @@ kill_in_turn() {
     done
 }
 
+# Asks once more when nothing is heard of it: a request is not answered, and a machine this slow may lose one.
+follow_posts() {
+    local tries
+    for ((tries = 0; tries < 3; tries++)); do
+        "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
+        lab_nap 2
+        ! grep -q '"work"' "$QPSCOPE_RUN/host.json" || return 0
+    done
+}
+
 during_job() {
     [ -n "${QPSCOPE_KILLS:-}${QPSCOPE_STALL:-}${QPSCOPE_FOLLOW:-}" ] || return 0
     until_steps
     [ -z "${QPSCOPE_STALL:-}" ] || stall
     # With QPSCOPE_FOLLOW=OPTIONS: posts and completions are followed for a while, in the middle of the job.
-    [ -z "${QPSCOPE_FOLLOW:-}" ] || "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
+    [ -z "${QPSCOPE_FOLLOW:-}" ] || follow_posts
     [ -z "${QPSCOPE_KILLS:-}" ] || kill_in_turn
 }
 
