@@ -18,7 +18,7 @@ SPECIAL = (
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
-    ("asked", "QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
+    ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
     ("followed", "QPSCOPE_FOLLOW='--for 4s --hits 100000'", "--fault none --seed 17 --steps 12"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
