@@ -150,7 +150,7 @@ before_job() {
 after_job() {
     if [ -n "${QPSCOPE_ALL_WINDOWS:-}" ]; then
         "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
-        lab_nap 3
+        lab_nap 6
     fi
     qpscope_stop nic host
     qpscope_stop correlator

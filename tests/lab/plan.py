@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""plan.py [--seeds N] [--secret S] [--restarted] [--only-faults]: a plan for run.sh, on stdout.
+"""plan.py [--seeds N] [--secret S] [--by-hand] [--only-faults]: a plan for run.sh, on stdout.
 
 For each of N seeds a job without a fault and one with each kind of fault, whose rank, size (40 to 200 ms) and first
 step come from the secret, which qpscope never sees (by default the time: every run has new ones; it is printed in the
@@ -20,12 +20,12 @@ SPECIAL = (
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
     ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
-    ("followed", "QPSCOPE_FOLLOW='--for 4s --hits 100000'", "--fault none --seed 17 --steps 12"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
-# Of the host side that is started again: it takes longer than a minute beside a job on the emulated kernel 6.1, which sets and
-# takes away probes one by one.
-RESTARTED = (
+# On the emulated kernel 6.1, which sets and takes away probes one by one, the host side is busy with that for longer than a minute
+# beside a job: when it starts again, and when it takes probes away to stay within their time.
+BY_HAND = (
+    ("followed", "QPSCOPE_FOLLOW='--for 4s --hits 100000'", "--fault none --seed 17 --steps 12"),
     ("restarted", "QPSCOPE_KILLS=2 QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_HOST_PREFIX='nice -n -15'",
      "--fault none --seed 17 --steps 240 --limit 900"),
 )
@@ -45,12 +45,12 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--secret", type=int, default=time.time_ns() // 1_000_000)
     parser.add_argument("--kills", type=int, default=6, help="of the job `killed`, in turn among the three daemons (6)")
-    parser.add_argument("--restarted", action="store_true", help="also the long job `restarted`")
+    parser.add_argument("--by-hand", action="store_true", help="also the jobs `followed` and `restarted`")
     parser.add_argument("--only-faults", action="store_true")
     options = parser.parse_args()
     print(f"# secret {options.secret}")
     jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
-    for name, variables, job in [*(() if options.only_faults else SPECIAL), *(RESTARTED if options.restarted else ()), *jobs]:
+    for name, variables, job in [*(() if options.only_faults else SPECIAL), *(BY_HAND if options.by_hand else ()), *jobs]:
         print(f"unset {VARIABLES}")
         steps = 20 + 12 * options.kills
         fill = {"kills": options.kills, "steps": steps, "limit": 120 + 4 * steps}
