@@ -91,13 +91,13 @@ def compare_port(port, path, rows, offsets):
     yield from (f"lost: {loss}" for loss in losses if loss["port"] == port)
 
 
-def compare_windows(port, path, rows, shift_ns):
+def compare_windows(port, path, rows, shift_ns, part):
     flows, windows = rows[0], rows[4]
     theirs = independent.analyse(path, resolution_ns=STAMP_NS, shift_ns=shift_ns, address=address_of(port, flows))[1]
     theirs = {(tuple(independent.text_key(key).values()), index): window for (key, index), window in theirs.items()}
     ours = {(key_of(flow), row["index"]): row for number, flow in flows.items() if flow["port"] == port
             for row in windows[number]}
-    if set(ours) != set(theirs):
+    if not set(ours) <= set(theirs) or (not part and len(ours) < len(theirs)):
         yield f"{len(set(ours) - set(theirs))} windows too many, {len(set(theirs) - set(ours))} missing"
     for key in set(ours) & set(theirs):
         for name, value in theirs[key].items():
@@ -106,8 +106,10 @@ def compare_windows(port, path, rows, shift_ns):
 
 
 def main():
+    # Where nobody asked for all windows, some steps' may be there all the same: the correlator asks for those with a verdict.
+    part, arguments = sys.argv[3] == "--part-of-windows", [a for a in sys.argv[3:] if not a.startswith("--")]
     rows, relations = read_rows(sys.argv[1], sys.argv[2]), {}
-    for argument in sys.argv[3:]:
+    for argument in arguments:
         port, path = argument.split("=", 1)
         offsets = relations[port] = collections.Counter()
         tap.check(f"port {port}: flows, frames, bytes and messages equal", list(compare_port(int(port), path, rows, offsets))[:10])
@@ -116,10 +118,10 @@ def main():
     if known and max(known) - min(known) >= STAMP_NS:
         wrong.append(f"between ports: {known}")
     tap.check("one clock relation for all messages", wrong)
-    for argument in sys.argv[3:] if rows[4] is not None else []:
+    for argument in arguments if rows[4] is not None else []:
         port, path = argument.split("=", 1)
         tap.check(f"port {port}: each of {sum(map(len, rows[4].values()))} windows equal",
-                  list(compare_windows(int(port), path, rows, next(iter(relations[port]), 0)))[:10])
+                  list(compare_windows(int(port), path, rows, next(iter(relations[port]), 0), part))[:10])
     return tap.finish()
 
 
