@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_capture.py CAPTURE-ROWS NIC-CAPTURE PORT=PCAP...: what qpscope-nic recorded live of each port (totals, every message with its
-times; and every window, where the capture file holds the answer to a request for all of them: ask_windows) against what independent.py makes of a tcpdump of the same port. Frames that tcpdump saw before
-qpscope-nic was ready, or after it ended, must not be in the files. The two clocks (tcpdump: CLOCK_REALTIME, qpscope-nic:
+"""check_capture.py CAPTURE-ROWS NIC-CAPTURE [--part-of-windows] PORT=PCAP...: what qpscope-nic recorded live of each port
+(totals, every message with its times; and every window, where the capture file holds the answer to a request for all of
+them: ask_windows; with the option those that it holds) against what independent.py makes of a tcpdump of the same port.
+Frames that tcpdump saw before qpscope-nic was ready, or after it ended, must not be in the files. The two clocks (tcpdump: CLOCK_REALTIME, qpscope-nic:
 CLOCK_MONOTONIC) must differ by the same time in every message of a port (each port reads the two for itself)."""
 import collections
 import ipaddress
