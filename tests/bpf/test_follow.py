@@ -27,6 +27,7 @@ class Poster:
         self.host = Host(HOST, "--library", verbs, "--control", self.control)
         self.program = Program([f"{BUILD}/tests/bpf/bpf_test_poster", verbs, str(polls)], {})
         self.rounds = 0
+        self.requests = []
         self.program.go()
         self.program.wait_for("made")
 
@@ -36,8 +37,9 @@ class Poster:
         self.program.wait_for("polled")
 
     def follow(self, *options):
-        subprocess.run([f"{BUILD}/cli/qpscope", "follow", "--control", self.control, *options], check=True,
-                       stdout=subprocess.DEVNULL)
+        """Does not wait for the command's end: it holds its link for longer than some requests last."""
+        self.requests.append(subprocess.Popen([f"{BUILD}/cli/qpscope", "follow", "--control", self.control, *options],
+                                              stdout=subprocess.DEVNULL))
 
     def wait_followed(self, number):
         end = time.monotonic() + 20
@@ -57,6 +59,7 @@ class Poster:
     def finish(self):
         self.program.process.stdin.close()
         self.program.finish()
+        assert [request.wait() for request in self.requests] == [0] * len(self.requests), "a request was not taken"
         records = self.host.stop()
         self.folder.cleanup()
         return records

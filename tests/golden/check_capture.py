@@ -92,7 +92,7 @@ def compare_port(port, path, rows, offsets):
     yield from (f"lost: {loss}" for loss in losses if loss["port"] == port)
 
 
-def compare_windows(port, path, rows, shift_ns, part):
+def compare_windows(port, path, rows, shift_ns, part=False):
     flows, windows = rows[0], rows[4]
     theirs = independent.analyse(path, resolution_ns=STAMP_NS, shift_ns=shift_ns, address=address_of(port, flows))[1]
     theirs = {(tuple(independent.text_key(key).values()), index): window for (key, index), window in theirs.items()}
