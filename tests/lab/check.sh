@@ -44,6 +44,12 @@ judge_plain lab "every job ran and ended well" \
 
 while read -r _ job _; do
     folder=$out/$job
+    [ "$job" != exercised ] || continue
+    if [ "$job" = devices ]; then # one agent beside both
+        judge_plain "$job" "no daemon failed" grep -qx 'host 0' "$folder/ends.txt"
+        judge exercised "$here/check_exercise.py" --prompt "$out/exercised" "$folder"
+        continue
+    fi
     [ -f "$folder/qpscope.db" ] || { echo "not ok - $job: left no store" && bad=1 && continue; }
     judge_plain "$job" "no daemon failed" test -z "$(grep -vE " $([[ $job = killed || $job = restarted ]] && echo '(0|137)' || echo 0)\$" "$folder/ends.txt")"
     judge_plain "$job" "the truth agrees with itself" "$here/truth.py" "$folder"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_exercise.py FOLDER: compares what qpscope-host said about exercised scenarios with their truth, as TAP.
+"""check_exercise.py FOLDER...: compares what qpscope-host said about exercised scenarios with their truth, as TAP.
 
-FOLDER is a job's folder as run.sh --exercise leaves it, with a hook that ran `qpscope-host --json` into host.json.
+FOLDER is a job's folder as run.sh --exercise leaves it, with a hook that ran `qpscope-host --json` into host.json. Of
+several jobs beside one agent, the last folder has its word on all.
 Communicators that the host side met late have no creator; --prompt allows none. Exit status 1 when something is not right.
 """
 
@@ -34,8 +35,9 @@ def records_of(path):
 class Truth:
     """The scenarios' own words: members by (pid, comm), in the order in which they were made."""
 
-    def __init__(self, folder):
-        lines = [line for path in sorted(glob.glob(os.path.join(folder, "truth*.jsonl"))) for line in records_of(path)]
+    def __init__(self, folders):
+        lines = [line for folder in folders for path in sorted(glob.glob(os.path.join(folder, "truth*.jsonl")))
+                 for line in records_of(path)]
         self.lines = collections.defaultdict(list)
         for line in lines:
             self.lines[line["kind"]].append(line)
@@ -67,8 +69,8 @@ class Truth:
 class Host:
     """The last word of qpscope-host on everything that it named."""
 
-    def __init__(self, path):
-        records = records_of(path)
+    def __init__(self, folder):
+        records = records_of(os.path.join(folder, "host.json"))
         self.processes, self.communicators, self.queue_pairs = (
             {record[kind]: record for record in records if record["record"] == kind}
             for kind in ("process", "communicator", "queue_pair"))
@@ -215,11 +217,10 @@ CHECKS = (("communicators", check_members), ("identities", check_identities), ("
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
+    parser.add_argument("folders", nargs="+", metavar="folder")
     parser.add_argument("--prompt", action="store_true", help="no communicator may have been met late")
     options = parser.parse_args()
-    folder = options.folder
-    truth, host = Truth(folder), Host(folder)
+    truth, host = Truth(options.folders), Host(options.folders[-1])
     failed = 0
     checks = CHECKS + ((("no communicator was met late", check_prompt),) if options.prompt else ())
     print(f"1..{len(checks)}")

@@ -6,7 +6,8 @@
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
 # enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_FOLLOW, QPSCOPE_ALL_WINDOWS (asks for every window at
-# the end), QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS.
+# the end), QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS, and
+# QPSCOPE_HOST_ONLY: no other daemon than the host agent; with `stays` it goes on after the job, into the next one.
 
 QPSCOPE_RUN=/run/qpscope
 
@@ -49,9 +50,10 @@ qpscope_start_nic() {
 }
 
 qpscope_start_host() {
-    qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" --link "ipc://$QPSCOPE_RUN/intake" \
-        --clock "ipc://$QPSCOPE_RUN/clock" --root "$lab_job_tree" --record "$QPSCOPE_RUN/host.capture" --json \
-        --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_HOST_OPTIONS
+    local links=(--link "ipc://$QPSCOPE_RUN/intake" --clock "ipc://$QPSCOPE_RUN/clock" --control "ipc://$QPSCOPE_RUN/host-control")
+    [ -z "${QPSCOPE_HOST_ONLY:-}" ] || links=()
+    qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" "${links[@]}" --root "$lab_job_tree" \
+        --record "$QPSCOPE_RUN/host.capture" --json $QPSCOPE_HOST_OPTIONS
 }
 
 # A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
@@ -140,7 +142,13 @@ during_job() {
 }
 
 before_job() {
+    [ -z "${QPSCOPE_HOST_ONLY:-}" ] || ! qpscope_signal 0 host || return 0
     rm -rf "$QPSCOPE_RUN" && mkdir -p "$QPSCOPE_RUN"
+    if [ -n "${QPSCOPE_HOST_ONLY:-}" ]; then
+        qpscope_start_host
+        qpscope_wait_ready host
+        return
+    fi
     qpscope_start_correlator
     qpscope_start_nic
     qpscope_start_host
@@ -148,6 +156,12 @@ before_job() {
 }
 
 after_job() {
+    [ "${QPSCOPE_HOST_ONLY:-}" != stays ] || return 0
+    if [ -n "${QPSCOPE_HOST_ONLY:-}" ]; then
+        qpscope_stop host
+        cp "$QPSCOPE_RUN"/{host.log,host.json,host.capture,ends.txt} "$LAB_OUT/"
+        return
+    fi
     if [ -n "${QPSCOPE_ALL_WINDOWS:-}" ]; then
         "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
         lab_nap 6

@@ -20,6 +20,10 @@ SPECIAL = (
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
     ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
+    ("exercised", "QPSCOPE_HOST_ONLY=stays",
+     "--exercise 'modes group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 2000 "
+     "--seed 18 --limit 200"),
+    ("devices", "QPSCOPE_HOST_ONLY=ends", "--exercise all --ranks 2 --two-in-one --no-tracer --settle 2000 --seed 19 --limit 100"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
 # On the emulated kernel 6.1, which sets and takes away probes one by one, the host side is busy with that for longer than a minute
@@ -29,7 +33,8 @@ BY_HAND = (
     ("restarted", "QPSCOPE_KILLS=2 QPSCOPE_CORRELATOR_NICE=0 QPSCOPE_HOST_PREFIX='nice -n -15'",
      "--fault none --seed 17 --steps 240 --limit 900"),
 )
-VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_FOLLOW QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS"
+VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_FOLLOW QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS " \
+            "QPSCOPE_HOST_ONLY"
 
 
 def fault_jobs(seeds, chance):
