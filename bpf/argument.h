@@ -89,3 +89,15 @@ static __always_inline __u64 argument_any(const registers_t *registers, int numb
     bpf_probe_read_user(&value, sizeof value, (const void *)place);
     return value;
 }
+
+/* The arguments `number` and `number` + 1. A read of the stack is dear: there is one at most. */
+static __always_inline void argument_pair(const registers_t *registers, int number, __u64 pair[2])
+{
+    if (number < ARGUMENT_REGISTERS) {
+        pair[0] = argument(registers, number);
+        pair[1] = argument_any(registers, number + 1);
+        return;
+    }
+    const __u64 place = argument_stack(registers) + 8 * (number - ARGUMENT_REGISTERS);
+    bpf_probe_read_user(pair, 2 * sizeof *pair, (const void *)place);
+}

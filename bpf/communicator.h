@@ -145,11 +145,23 @@ static __always_inline void communicator_await(struct nccl_thread *thread, __u64
     thread->awaited_count = left;
 }
 
+static __always_inline __u32 communicator_set(__u64 pointer)
+{
+    return (pointer >> 4 ^ pointer >> 12) % MET_SETS;
+}
+
+/* The thread has used it, and no pointer can have come to mean another communicator since. */
+static __always_inline bool communicator_is_met(const struct nccl_thread *thread, __u64 pointer)
+{
+    const __u32 set = communicator_set(pointer);
+    return thread->met[set].pointer == pointer && thread->met[set].since == *(volatile __u64 *)&communicators_forgotten;
+}
+
 /* The running thread uses the communicator. */
 static __always_inline void communicator_meet(void *context, struct nccl_thread *thread, __u64 pointer)
 {
     const __u64 forgotten = *(volatile __u64 *)&communicators_forgotten;
-    if (pointer == 0 || (thread != NULL && thread->told == pointer && thread->told_since == forgotten))
+    if (pointer == 0 || (thread != NULL && communicator_is_met(thread, pointer)))
         return;
     if (thread != NULL && thread->awaited_count != 0)
         communicator_await(thread, pointer);
@@ -161,8 +173,9 @@ static __always_inline void communicator_meet(void *context, struct nccl_thread 
         thread = nccl_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (thread == NULL)
         return;
-    thread->told = pointer;
-    thread->told_since = forgotten;
+    const __u32 set = communicator_set(pointer);
+    thread->met[set].pointer = pointer;
+    thread->met[set].since = forgotten;
 }
 
 static __always_inline void communicator_forget(__u64 pointer)

@@ -9,6 +9,8 @@
 
 #define AWAITED_MAX 16
 
+#define MET_SETS 8 /* a power of 2 */
+
 struct pending {
     __u64 address; /* where the library will store the ncclComm_t */
     __u64 entered_ns;
@@ -18,17 +20,20 @@ struct nccl_thread {
     __u32 depth; /* of groups */
     __u32 group;
     __u32 group_calls;
+    __u32 in_call;  /* a data call outside of groups, whose return will be told */
+    __u32 in_inner; /* and within it one that does not count */
+    __u32 in_bcast; /* ncclBcast was entered, and runs ncclBroadcast inside */
+    __u32 noted;    /* its process is known to have called the library */
+    __u32 events;   /* of its data calls, for ring_submit_mostly */
+    struct {
+        __u64 pointer;
+        __u64 since; /* communicators_forgotten */
+    } met[MET_SETS]; /* communicators that this thread used, told by then */
     __u32 pending_count;
     __u32 ending;        /* the outermost ncclGroupEnd runs */
     __u32 call_count;    /* communicators of the init call that runs */
     __u32 nonblocking;   /* one of `pending` says so */
-    __u32 in_bcast;      /* ncclBcast was entered, and runs ncclBroadcast inside */
-    __u32 in_call;       /* a data call outside of groups, whose return will be told */
-    __u32 in_inner;      /* and within it one that does not count */
-    __u32 noted;         /* its process is known to have called the library */
     struct pending call; /* the init call that runs outside of a group, or within one until it returns */
-    __u64 told;          /* the communicator that this thread used last, told by then */
-    __u64 told_since;    /* communicators_forgotten */
     __u64 bcast_communicator;
     __u64 bcast_buffer;
     __u32 awaited_count;
@@ -46,7 +51,12 @@ struct nccl_thread_map {
 
 extern struct nccl_thread_map nccl_threads SEC(".maps");
 
+static __always_inline struct nccl_thread *nccl_thread_of(struct task_struct *task, __u64 flags)
+{
+    return bpf_task_storage_get(&nccl_threads, (void *)task, NULL, flags);
+}
+
 static __always_inline struct nccl_thread *nccl_thread(__u64 flags)
 {
-    return bpf_task_storage_get(&nccl_threads, (void *)bpf_get_current_task_btf(), NULL, flags);
+    return nccl_thread_of(bpf_get_current_task_btf(), flags);
 }

@@ -14,6 +14,8 @@
 #include "bpf/event.h"
 #include "bpf/kernel.h"
 
+#define RING_LOOKS 16 /* events of a thread, of which one looks */
+
 struct ring_map {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4 << 20); /* user space sets it before the load */
@@ -49,23 +51,27 @@ static __always_inline bool detail_take(enum detail_kind kind, __u32 tgid)
     return true;
 }
 
-/* An event with its header filled, or NULL (counted) when the ring is full. */
-static __always_inline void *ring_reserve(__u32 kind, __u64 size_bytes)
+/* An event of this thread and time with its header filled, or NULL (counted) when the ring is full. */
+static __always_inline void *ring_reserve_of(const struct task_struct *task, __u64 at_ns, __u32 kind, __u64 size_bytes)
 {
     struct event_header *header = bpf_ringbuf_reserve(&events, size_bytes, 0);
-    const __u64 now_ns = bpf_ktime_get_ns();
     if (header == NULL) {
         __sync_fetch_and_add(&events_lost, 1);
-        events_lost_at_ns = now_ns;
+        events_lost_at_ns = at_ns;
         return NULL;
     }
-    const __u64 thread = bpf_get_current_pid_tgid();
     header->kind = kind;
     header->lost = (__u32) * (volatile __u64 *)&events_lost;
-    header->at_ns = now_ns;
-    header->tgid = thread >> 32;
-    header->tid = (__u32)thread;
+    header->at_ns = at_ns;
+    header->tgid = task->tgid;
+    header->tid = task->pid;
     return header;
+}
+
+/* The same of the running thread, now. */
+static __always_inline void *ring_reserve(__u32 kind, __u64 size_bytes)
+{
+    return ring_reserve_of(bpf_get_current_task_btf(), bpf_ktime_get_ns(), kind, size_bytes);
 }
 
 /* Wakes user space, also when events that did not are waiting before it. */
@@ -79,6 +85,15 @@ static __always_inline void ring_submit_lazily(void *event)
 {
     const bool much = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > wake_bytes;
     bpf_ringbuf_submit(event, much ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+/* For the most frequent ones: only some of them look whether much waits. */
+static __always_inline void ring_submit_mostly(void *event, __u32 number)
+{
+    if (number % RING_LOOKS == 0)
+        ring_submit_lazily(event);
+    else
+        bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 /* A read of user memory that failed leaves zeros and is counted. */
