@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lanes. A slot ends with the message that carries immediate data: a big one is a write and a 0-byte write with
- * immediate, a small one a single write with immediate. Invariant: slots and credits are in order of time.
+ * Lanes. Invariant: slots are in the order in which the library sent them, credits in order of time; where queue pairs
+ * of a connection overtake each other, a slot may have begun before the one in front of it.
  */
 #include "correlator/node/lane.h"
 
@@ -10,103 +10,6 @@
 
 #define CREDIT_BYTES 64  /* a credit names one receive in each 64 bytes */
 #define CREDITS_MAX  256 /* in one message, merged or not */
-
-static uint32_t swapped(uint32_t value)
-{
-    return __builtin_bswap32(value);
-}
-
-/* The size in the immediate data is in the sender's byte order up to NCCL 2.29, big-endian after. */
-static bool says(uint32_t immediate, uint64_t bytes)
-{
-    return immediate == bytes || swapped(immediate) == bytes;
-}
-
-static struct slot *open_slot(struct lane *lane, bool *open, const struct message *message)
-{
-    if (*open)
-        return &lane->slots.items[lane->slots.count - 1];
-    struct slot *slot = array_add(&lane->slots);
-    slot->first_ns = message->first_ns;
-    slot->data_last_ns = message->first_ns;
-    slot->whole = true;
-    *open = true;
-    return slot;
-}
-
-/* A burst stands for itself: where one slot ends in it and the next begins is not known. */
-static void add_data(struct lane *lane, bool *open, const struct message *message, int32_t index, bool alone)
-{
-    bool is_burst = (message->flags & MESSAGE_MERGED) != 0;
-
-    if (is_burst && *open)
-        lane->slots.items[lane->slots.count - 1].whole = false;
-    *open &= !is_burst;
-    struct slot *slot = open_slot(lane, open, message);
-    struct slot_message *of = array_add(&lane->messages);
-
-    of->slot = lane->slots.count - 1;
-    of->message = index;
-    slot->last_ns = message->last_ns;
-    slot->bytes += message->payload_bytes;
-    if (message->payload_bytes > 0)
-        slot->data_last_ns = message->last_ns;
-    if ((message->flags & (MESSAGE_INCOMPLETE | MESSAGE_MERGED)) != 0)
-        slot->whole = false;
-    if ((message->flags & MESSAGE_RETRANSMITTED) != 0)
-        slot->retransmitted++;
-    *open &= !is_burst;
-    if ((message->flags & MESSAGE_IMMEDIATE) != 0) {
-        *open = false;
-        if (alone && !says(message->immediate, slot->bytes))
-            slot->whole = false;
-    }
-}
-
-struct timed {
-    uint64_t first_ns;
-    int32_t message;
-};
-typedef ARRAY(struct timed) timed_list;
-
-static int by_first(const void *a, const void *b)
-{
-    const struct timed *left = a;
-    const struct timed *right = b;
-
-    if (left->first_ns != right->first_ns)
-        return left->first_ns < right->first_ns ? -1 : 1;
-    return (left->message > right->message) - (left->message < right->message);
-}
-
-/* Data in the order in which it was begun: what was lost and sent again ends after what was sent behind it. */
-static void sort_data(timed_list *list, const struct naming *naming, const struct flow *flow)
-{
-    for (size_t i = 0; i < flow->messages.count; i++) {
-        int32_t index = flow->messages.items[i];
-        const struct message *message = &naming->messages.items[index];
-        if (message->role == ROLE_DATA)
-            *(struct timed *)array_add(list) = (struct timed){message->first_ns, index};
-    }
-    array_sort(list, by_first);
-}
-
-static void add_slots(struct lane *lane, const struct naming *naming, int32_t flow, bool alone)
-{
-    timed_list data = {0};
-    bool open = false;
-
-    if (flow < 0)
-        return;
-    sort_data(&data, naming, &naming->flows.items[flow]);
-    for (size_t i = 0; i < data.count; i++) {
-        int32_t index = data.items[i].message;
-        add_data(lane, &open, &naming->messages.items[index], index, alone);
-    }
-    array_fini(&data);
-    if (open)
-        lane->slots.items[lane->slots.count - 1].whole = false;
-}
 
 static uint32_t credits_in(const struct message *message)
 {
@@ -130,30 +33,6 @@ static void add_credits(struct lane *lane, const struct naming *naming, int32_t 
     }
 }
 
-/* Lays the slots of a further queue pair of the same connection onto those that are there. */
-static void stripe(struct lane *lane, const struct lane *other)
-{
-    for (size_t i = 0; i < other->slots.count; i++) {
-        const struct slot *from = &other->slots.items[i];
-        if (i == lane->slots.count) {
-            *(struct slot *)array_add(&lane->slots) = *from;
-            lane->slots.items[i].whole = false;
-            continue;
-        }
-        struct slot *slot = &lane->slots.items[i];
-        slot->first_ns = from->first_ns < slot->first_ns ? from->first_ns : slot->first_ns;
-        slot->last_ns = from->last_ns > slot->last_ns ? from->last_ns : slot->last_ns;
-        slot->data_last_ns = from->data_last_ns > slot->data_last_ns ? from->data_last_ns : slot->data_last_ns;
-        slot->bytes += from->bytes;
-        slot->retransmitted += from->retransmitted;
-        slot->whole &= from->whole;
-    }
-    for (size_t i = other->slots.count; i < lane->slots.count; i++)
-        lane->slots.items[i].whole = false;
-    for (size_t i = 0; i < other->messages.count; i++)
-        *(struct slot_message *)array_add(&lane->messages) = other->messages.items[i];
-}
-
 static int by_credit_time(const void *a, const void *b)
 {
     uint64_t left = ((const struct credit *)a)->ns;
@@ -161,28 +40,23 @@ static int by_credit_time(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void add_queue_pair(struct lane *lane, const struct naming *naming, const struct queue_pair *pair, bool alone)
+static bool lived_together(const struct queue_pair *a, const struct queue_pair *b)
 {
-    bool sends = lane->direction == LANE_SEND;
-    int32_t out = naming_view(naming, pair->flows_out.items, pair->flows_out.count, VANTAGE_TX);
-    int32_t in = naming_view(naming, pair->flows_in.items, pair->flows_in.count, VANTAGE_RX);
-    struct lane own = {.direction = lane->direction};
-
-    add_credits(lane, naming, sends ? in : out);
-    array_sort(&lane->credits, by_credit_time);
-    if (lane->slots.count == 0) {
-        add_slots(lane, naming, sends ? out : in, alone);
-        return;
-    }
-    add_slots(&own, naming, sends ? out : in, alone);
-    stripe(lane, &own);
-    array_fini(&own.slots);
-    array_fini(&own.messages);
+    return (a->destroyed_ns == 0 || a->destroyed_ns >= b->created_ns) &&
+           (b->destroyed_ns == 0 || b->destroyed_ns >= a->created_ns);
 }
 
+/*
+ * The library gives the queue pairs of one connection the same context (NCCL from 2.23.4 on), and those of one device
+ * the same completion queue.
+ */
 static bool same_connection(const struct queue_pair *a, const struct queue_pair *b)
 {
-    return a->record.connection != 0 && a->record.connection == b->record.connection && a->role == b->role &&
+    if (a->role != b->role || !lived_together(a, b))
+        return false;
+    if (a->record.context != 0 && b->record.context != 0)
+        return a->record.context == b->record.context;
+    return a->record.connection != 0 && a->record.connection == b->record.connection &&
            memcmp(a->record.remote_address, b->record.remote_address, ADDRESS_BYTES) == 0;
 }
 
@@ -243,23 +117,122 @@ static size_t gather(pair_list *pairs, size_t from)
     return to - from;
 }
 
-void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction)
+static int by_outage(const void *a, const void *b)
 {
-    const struct member *owner = &naming->members.items[member];
+    uint64_t left = ((const struct outage *)a)->from_ns;
+    uint64_t right = ((const struct outage *)b)->from_ns;
+    return (left > right) - (left < right);
+}
+
+static void add_outage(outage_list *outages, uint64_t from_ns, uint64_t to_ns)
+{
+    *(struct outage *)array_add(outages) = (struct outage){from_ns, to_ns};
+}
+
+static void join_outages(outage_list *outages)
+{
+    size_t kept = 0;
+
+    array_sort(outages, by_outage);
+    for (size_t i = 0; i < outages->count; i++) {
+        struct outage *last = &outages->items[kept == 0 ? 0 : kept - 1];
+        const struct outage now = outages->items[i];
+        if (kept == 0 || now.from_ns > last->to_ns)
+            outages->items[kept++] = now;
+        else if (now.to_ns > last->to_ns)
+            last->to_ns = now.to_ns;
+    }
+    outages->count = kept;
+}
+
+/* When what the strands carried is not known one by one: gaps of who saw them, damaged pieces and bursts. */
+static void find_outages(outage_list *outages, const struct rotation *rotation, const struct lane_losses *losses)
+{
+    for (size_t i = 0; i < rotation->count; i++) {
+        const struct strand *strand = &rotation->strands[i];
+        for (size_t j = 0; j < strand->pieces.count; j++)
+            if (!strand->pieces.items[j].slot.whole)
+                add_outage(outages, strand->pieces.items[j].slot.first_ns, strand->pieces.items[j].slot.last_ns);
+        for (size_t j = 0; j < losses->gaps->count; j++)
+            if (losses->gaps->items[j].stream == strand->stream && strand->pieces.count > 0)
+                add_outage(outages, losses->gaps->items[j].from_ns, losses->gaps->items[j].to_ns);
+    }
+    join_outages(outages);
+}
+
+static void add_messages(struct lane *lane, const struct strand *strand)
+{
+    for (size_t i = 0; i < strand->messages.count; i++) {
+        struct slot_message *of = array_add(&lane->messages);
+        of->slot = strand->pieces.items[strand->messages.items[i].slot].place;
+        of->message = strand->messages.items[i].message;
+    }
+}
+
+struct builder {
+    lane_list *lanes;
+    const struct naming *naming;
+    const struct member *owner;
+    enum lane_direction direction;
+    const struct lane_losses *losses;
+};
+
+/* The data of a connection's queue pairs, and the credits for it. */
+static void build_strands(const struct builder *builder, struct lane *lane, struct rotation *rotation,
+                          const struct queue_pair *const *pairs)
+{
+    const struct naming *naming = builder->naming;
+    bool sends = builder->direction == LANE_SEND;
+
+    for (size_t i = 0; i < rotation->count; i++) {
+        int32_t out = naming_view(naming, pairs[i]->flows_out.items, pairs[i]->flows_out.count, VANTAGE_TX);
+        int32_t in = naming_view(naming, pairs[i]->flows_in.items, pairs[i]->flows_in.count, VANTAGE_RX);
+        add_credits(lane, naming, sends ? in : out);
+        strand_build(&rotation->strands[i], naming, sends ? out : in);
+    }
+    array_sort(&lane->credits, by_credit_time);
+}
+
+static void build_lane(const struct builder *builder, const struct queue_pair *const *pairs, size_t serving)
+{
+    const struct naming *naming = builder->naming;
+    struct lane *lane = array_add(builder->lanes);
+    outage_list outages = {0};
+    struct rotation rotation = {.strands = array_zeroed(serving * sizeof *rotation.strands),
+                                .count = serving,
+                                .outages = &outages,
+                                .seen_from_start = pairs[0]->created_ns != 0 && builder->losses->covered_from_ns != 0 &&
+                                                   pairs[0]->created_ns >= builder->losses->covered_from_ns};
+
+    lane->direction = builder->direction;
+    lane->queue_pair = (int32_t)(pairs[0] - naming->queue_pairs.items);
+    lane->point_to_point = made_for_point_to_point(naming, builder->owner, pairs[0]->created_ns);
+    int32_t peer = naming_peer_member(naming, lane->queue_pair);
+    lane->peer_rank = peer < 0 ? -1 : naming->members.items[peer].record.rank;
+    build_strands(builder, lane, &rotation, pairs);
+    if (serving > 1)
+        find_outages(&outages, &rotation, builder->losses);
+    unsigned parts = serving > 1 ? rotation_parts(&rotation) : 1;
+    rotation_weave(&lane->slots, &rotation, parts == 0 ? 1 : parts);
+    for (size_t i = 0; i < serving; i++) {
+        add_messages(lane, &rotation.strands[i]);
+        strand_fini(&rotation.strands[i]);
+    }
+    free(rotation.strands);
+    array_fini(&outages);
+}
+
+void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction,
+                const struct lane_losses *losses)
+{
+    const struct builder builder = {lanes, naming, &naming->members.items[member], direction, losses};
     pair_list pairs = {0};
     size_t serving;
 
-    pairs_of(&pairs, naming, owner, direction);
+    pairs_of(&pairs, naming, builder.owner, direction);
     for (size_t i = 0; i < pairs.count; i += serving) {
-        struct lane *lane = array_add(lanes);
         serving = gather(&pairs, i);
-        lane->direction = direction;
-        lane->queue_pair = (int32_t)(pairs.items[i] - naming->queue_pairs.items);
-        lane->point_to_point = made_for_point_to_point(naming, owner, pairs.items[i]->created_ns);
-        int32_t peer = naming_peer_member(naming, lane->queue_pair);
-        lane->peer_rank = peer < 0 ? -1 : naming->members.items[peer].record.rank;
-        for (size_t j = i; j < i + serving; j++)
-            add_queue_pair(lane, naming, pairs.items[j], serving == 1);
+        build_lane(&builder, &pairs.items[i], serving);
     }
     array_fini(&pairs);
 }

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A lane: one connection of one member in one direction, as its own port shows it: the slots of data in the order in
- * which they were sent, and the credits for them. Several queue pairs that serve one connection are one lane: the n-th
- * slot is what they carried together. Receiving and sending lanes are alike; only the vantage differs.
+ * which they were sent, and the credits for them. Several queue pairs that serve one connection are one lane
+ * (rotation.h). Receiving and sending lanes are alike; only the vantage differs.
  */
 #pragma once
 
-#include "correlator/naming/naming.h"
+#include "correlator/intake/gap.h"
+#include "correlator/node/rotation.h"
 
 enum lane_direction {
     LANE_SEND,
     LANE_RECEIVE,
 };
 
-struct slot {
-    uint64_t first_ns;
-    uint64_t last_ns;
-    uint64_t data_last_ns; /* last frame that carried data; first_ns when none did */
-    uint64_t bytes;
-    uint32_t retransmitted; /* messages */
-    bool whole;             /* all its frames were seen, and its size is what its immediate data says */
+struct lane_losses { /* when frames may have been missed */
+    const gap_list *gaps;
+    const struct intake *intake;
+    uint64_t covered_from_ns; /* the NIC side watched from here on */
 };
 
 struct credit {
     uint64_t ns; /* its (last) frame's time */
-    int32_t message;
-};
-
-struct slot_message {
-    size_t slot;
     int32_t message;
 };
 
@@ -38,14 +31,15 @@ struct lane {
     int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
     bool point_to_point;
     int64_t shift; /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
-    ARRAY(struct slot) slots;
+    slot_list slots;
     ARRAY(struct credit) credits;
     ARRAY(struct slot_message) messages;
 };
 typedef ARRAY(struct lane) lane_list;
 
 /* The lanes of one member in one direction, by creation; queue pairs that carry nothing give none. */
-void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction);
+void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction,
+                const struct lane_losses *losses);
 /*
  * The credit for a slot: its index, or -1. Where credits or slots were lost the two are laid beside each other anew:
  * the first credit from not_before_ns on.

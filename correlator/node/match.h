@@ -55,5 +55,12 @@ bool matcher_expects(const struct matcher *matcher, const struct work *work);
 /* True when the call could have used this lane. */
 bool matcher_may_use(const struct work *work, const struct lane *lane);
 
+/*
+ * True when a lane that the match does not use began to send before the first half of the match was over: since calls
+ * run one after the other, that lane is this call's too, and the match is not right.
+ */
+bool matcher_leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
+                         const share_list *shares);
+
 /* Compares with the slots from at[lane] on. Fills `shares` (emptied first) unless it is MATCH_NONE. */
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares);

@@ -128,7 +128,9 @@ static uint64_t rounded_part(uint64_t bytes, unsigned parts, uint64_t unit)
     return (part + unit - 1) / unit * unit;
 }
 
-enum match match_point(const struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
+/* The splits that fit: one that leaves no lane behind, else the first. *part is the size of its parts. */
+static enum match find_split(const struct matcher *matcher, const struct work *work, const size_t *at, uint64_t *part,
+                             share_list *shares)
 {
     static const uint32_t units[] = {65536, 131072, 32768, 1, 16, 128, 512, 4096};
     enum match best = MATCH_NONE;
@@ -138,14 +140,30 @@ enum match match_point(const struct matcher *matcher, const struct work *work, c
         lanes += usable(matcher, work, i, at[i]);
     for (unsigned parts = lanes; parts > 0; parts--)
         for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-            best = try_parts(matcher, work, at, rounded_part(work->bytes, parts, units[i]), shares);
-            if (best == MATCH_FULL)
-                return MATCH_FULL;
+            uint64_t now = rounded_part(work->bytes, parts, units[i]);
+            enum match match = try_parts(matcher, work, at, now, shares);
+            bool right = match == MATCH_FULL && !matcher_leaves_lane(matcher, work, at, shares);
+            if (match > best || right) {
+                best = match;
+                *part = now;
+            }
+            if (right)
+                return best;
         }
+    return best;
+}
+
+enum match match_point(const struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
+{
+    uint64_t part = work->bytes;
+    enum match best = find_split(matcher, work, at, &part, shares);
+
+    if (best == MATCH_FULL)
+        return try_parts(matcher, work, at, part, shares);
     size_t *next = array_zeroed(matcher->lanes->count * sizeof *next);
     for (size_t i = 0; i < matcher->lanes->count; i++)
         next[i] = at[i];
     enum match by_time = try_time(matcher, work, at, next, shares);
     free(next);
-    return by_time == MATCH_FULL || best != MATCH_PART ? by_time : try_parts(matcher, work, at, work->bytes, shares);
+    return by_time == MATCH_FULL || best == MATCH_NONE ? by_time : try_parts(matcher, work, at, part, shares);
 }

@@ -14,7 +14,7 @@
 struct node {
     rank_operation_records *records;
     struct naming *naming;
-    struct operation_losses losses;
+    struct lane_losses losses;
     int32_t member;
     lane_list lanes[2];
     operation_cut_list cuts;
@@ -326,7 +326,7 @@ static void run_member(struct node *node)
     const struct member *member = member_of(node);
 
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
-        lane_build(&node->lanes[direction], node->naming, node->member, direction);
+        lane_build(&node->lanes[direction], node->naming, node->member, direction, &node->losses);
     for (size_t i = 0; i < member->calls.count; i++)
         fill_work(&((struct operation_cut *)array_add(&node->cuts))->work, call_of(node, i),
                   member->record.ranks_count);

@@ -17,7 +17,7 @@ struct cutter {
     operation_cut_list *cuts;
     const lane_list *lanes;
     enum lane_direction direction;
-    const struct operation_losses *losses;
+    const struct lane_losses *losses;
     bool ring; /* cuts collectives; else the point-to-point calls with `peer`: they have lanes of their own */
     int32_t peer;
     struct matcher matcher;
@@ -365,7 +365,7 @@ static void cut_peers(struct cutter *cutter)
 }
 
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
-                   uint64_t bound_ns, const struct operation_losses *losses)
+                   uint64_t bound_ns, const struct lane_losses *losses)
 {
     struct cutter cutter = {.cuts = cuts, .lanes = lanes, .direction = direction, .losses = losses};
 

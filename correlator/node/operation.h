@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "correlator/intake/gap.h"
 #include "correlator/node/match.h"
 
 enum part_state {
@@ -28,12 +27,6 @@ struct operation_cut {
 };
 typedef ARRAY(struct operation_cut) operation_cut_list;
 
-struct operation_losses { /* when frames may have been missed */
-    const gap_list *gaps;
-    const struct intake *intake;
-    uint64_t covered_from_ns; /* the NIC side watched from here on */
-};
-
 /* Cuts one direction of the calls in `cuts` (their `work` is filled). */
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
-                   uint64_t bound_ns, const struct operation_losses *losses);
+                   uint64_t bound_ns, const struct lane_losses *losses);
