@@ -207,27 +207,42 @@ static size_t first_turn(struct weaver *weaver)
     return best;
 }
 
+static size_t earliest_strand(const struct weaver *weaver, size_t group)
+{
+    size_t first = group * weaver->parts;
+    uint64_t earliest_ns = begun_ns(weaver, group, 0);
+
+    while (piece_at(weaver, first, weaver->at[first]) == NULL ||
+           piece_at(weaver, first, weaver->at[first])->slot.first_ns != earliest_ns)
+        first++;
+    return first;
+}
+
 /*
- * Behind an outage a strand can begin with the part of a slot whose other parts were missed: then its next piece began
- * no later than another strand's first one.
+ * Behind an outage a strand can begin with the part of a slot whose other parts were missed: then the parts lie closer
+ * together without it, with the piece behind it.
  */
 static bool begins_with_rest(const struct weaver *weaver, size_t group)
 {
-    uint64_t latest = 0;
+    size_t first = earliest_strand(weaver, group);
+    const struct piece *rest = piece_at(weaver, first, weaver->at[first]);
+    const struct piece *next = piece_at(weaver, first, weaver->at[first] + 1);
+    uint64_t others_first = UINT64_MAX;
+    uint64_t others_last = 0;
 
-    if (weaver->run == 0 || (weaver->run % 2 == 0 && weaver->taken >= weaver->groups))
+    if (weaver->parts == 1 || weaver->run == 0 || (weaver->run % 2 == 0 && weaver->taken > weaver->groups) ||
+        next == NULL)
         return false;
     for (size_t i = group * weaver->parts; i < (group + 1) * weaver->parts; i++) {
         const struct piece *piece = piece_at(weaver, i, weaver->at[i]);
-        if (piece != NULL && piece->slot.first_ns > latest)
-            latest = piece->slot.first_ns;
+        if (i == first || piece == NULL)
+            continue;
+        others_first = piece->slot.first_ns < others_first ? piece->slot.first_ns : others_first;
+        others_last = piece->slot.first_ns > others_last ? piece->slot.first_ns : others_last;
     }
-    for (size_t i = group * weaver->parts; i < (group + 1) * weaver->parts; i++) {
-        const struct piece *next = piece_at(weaver, i, weaver->at[i] + 1);
-        if (next != NULL && next->slot.first_ns <= latest)
-            return true;
-    }
-    return false;
+    uint64_t from = next->slot.first_ns < others_first ? next->slot.first_ns : others_first;
+    uint64_t to = next->slot.first_ns > others_last ? next->slot.first_ns : others_last;
+    return to - from < others_last - rest->slot.first_ns;
 }
 
 /* Makes the next piece of a strand a part of the last slot. */
@@ -259,19 +274,15 @@ static void add_slot(struct weaver *weaver)
 static bool take(struct weaver *weaver, size_t group)
 {
     size_t first = group * weaver->parts;
-    uint64_t earliest_ns = begun_ns(weaver, group, 0);
 
     add_slot(weaver);
-    if (is_slot(weaver, group, 0) && !begins_with_rest(weaver, group)) {
-        for (size_t i = first; i < first + weaver->parts; i++)
-            add_piece(weaver, i, true);
-        return true;
+    if (!is_slot(weaver, group, 0) || begins_with_rest(weaver, group)) {
+        add_piece(weaver, earliest_strand(weaver, group), false);
+        return weaver->parts == 1;
     }
-    while (piece_at(weaver, first, weaver->at[first]) == NULL ||
-           weaver->rotation->strands[first].pieces.items[weaver->at[first]].slot.first_ns != earliest_ns)
-        first++;
-    add_piece(weaver, first, false);
-    return weaver->parts == 1;
+    for (size_t i = first; i < first + weaver->parts; i++)
+        add_piece(weaver, i, true);
+    return true;
 }
 
 static void weave_run(struct weaver *weaver)

@@ -19,8 +19,9 @@
 #define GROUP_BYTES (3 * SLICE_BYTES)
 
 struct connection { /* from a rank to the next one, on one channel */
-    uint32_t data_flow;
-    uint32_t credit_flow;
+    uint32_t data_flow[MADE_QUEUE_PAIRS_MAX];
+    uint32_t credit_flow; /* of the first queue pair: the others carry none */
+    unsigned turn;
 };
 
 struct maker {
@@ -81,6 +82,7 @@ static void add_queue_pair(struct maker *maker, int rank, int peer, int place, i
         .remote_qpn = qpn(remote_place),
         .port = 1,
         .state = QUEUE_PAIR_RTS,
+        .connection = 0x1000 + (uint64_t)(place / maker->job->options.queue_pairs),
         .created_ns = feed_time(host, created_ns),
     };
 
@@ -91,17 +93,23 @@ static void add_queue_pair(struct maker *maker, int rank, int peer, int place, i
     feed_add(host, RECORD_QUEUE_PAIR, &pair);
 }
 
-/* Places on a rank: 2c sends on channel c, 2c + 1 receives; the last two are for the group. */
-static struct connection connect_ranks(struct maker *maker, int rank, int place, const uint64_t *created_ns)
+/* Ends on a rank: 2c sends on channel c, 2c + 1 receives; the last two are for the group. */
+static struct connection connect_ranks(struct maker *maker, int rank, int end, const uint64_t *created_ns)
 {
     int next = (rank + 1) % maker->job->options.ranks;
+    int queue_pairs = maker->job->options.queue_pairs;
     uint64_t made_ns = created_ns[rank] > created_ns[next] ? created_ns[rank] : created_ns[next];
-    struct connection connection;
+    struct connection connection = {0};
 
-    add_queue_pair(maker, rank, next, place, place + 1, created_ns[rank]);
-    add_queue_pair(maker, next, rank, place + 1, place, created_ns[next]);
-    connection.data_flow = add_flow(maker, rank, next, qpn(place + 1), made_ns);
-    connection.credit_flow = add_flow(maker, next, rank, qpn(place), made_ns);
+    for (int i = 0; i < queue_pairs; i++) {
+        int send = end * queue_pairs + i;
+        int receive = send + queue_pairs;
+        add_queue_pair(maker, rank, next, send, receive, created_ns[rank]);
+        add_queue_pair(maker, next, rank, receive, send, created_ns[next]);
+        connection.data_flow[i] = add_flow(maker, rank, next, qpn(receive), made_ns);
+        uint32_t back = add_flow(maker, next, rank, qpn(send), made_ns);
+        connection.credit_flow = i == 0 ? back : connection.credit_flow;
+    }
     return connection;
 }
 
@@ -147,13 +155,25 @@ static void add_message(struct maker *maker, uint32_t flow, uint64_t first_ns, u
     feed_add(nic, RECORD_MESSAGE, &message);
 }
 
-/* One slot: a credit, the data, and the empty write that ends it. */
-static uint64_t add_slot(struct maker *maker, const struct connection *connection, uint64_t credit_ns, uint64_t data_ns,
+/* What one queue pair carries of a slot: data, and the empty write that ends it. */
+static void add_piece(struct maker *maker, uint32_t flow, uint64_t data_ns, uint64_t took_ns, uint32_t bytes)
+{
+    add_message(maker, flow, data_ns, took_ns, bytes, ROLE_DATA, -1);
+    add_message(maker, flow, data_ns + took_ns + 1000, 0, 0, ROLE_DATA, SLICE_BYTES);
+}
+
+/* One slot: a credit, and the data over the queue pair whose turn it is, or in equal parts over all. */
+static uint64_t add_slot(struct maker *maker, struct connection *connection, uint64_t credit_ns, uint64_t data_ns,
                          uint64_t took_ns)
 {
+    unsigned queue_pairs = (unsigned)maker->job->options.queue_pairs;
+
     add_message(maker, connection->credit_flow, credit_ns, 0, 64, ROLE_CREDIT, -1);
-    add_message(maker, connection->data_flow, data_ns, took_ns, SLICE_BYTES, ROLE_DATA, -1);
-    add_message(maker, connection->data_flow, data_ns + took_ns + 1000, 0, 0, ROLE_DATA, SLICE_BYTES);
+    if (maker->job->options.striped)
+        for (unsigned i = 0; i < queue_pairs; i++)
+            add_piece(maker, connection->data_flow[i], data_ns + i, took_ns - i, SLICE_BYTES / queue_pairs);
+    else
+        add_piece(maker, connection->data_flow[connection->turn++ % queue_pairs], data_ns, took_ns, SLICE_BYTES);
     maker->job->sent_bytes += SLICE_BYTES;
     return data_ns + took_ns + 1000;
 }
@@ -205,8 +225,7 @@ static void arrive(struct maker *maker, struct wave *wave)
 }
 
 /* Plays `slots` slots on one connection; all but the first wait until every rank has sent its first one. */
-static void play(struct maker *maker, int rank, const struct connection *connection, const struct wave *wave,
-                 unsigned slots)
+static void play(struct maker *maker, int rank, struct connection *connection, const struct wave *wave, unsigned slots)
 {
     int ranks = maker->job->options.ranks;
     int next = (rank + 1) % ranks;
@@ -332,7 +351,7 @@ static void set_up(struct maker *maker)
         for (int rank = 0; rank < options->ranks; rank++)
             maker->rings[rank][channel] = connect_ranks(maker, rank, 2 * channel, maker->free_ns);
     for (int rank = 0; rank < options->ranks; rank++) {
-        job->data_flow[rank] = maker->rings[rank][0].data_flow;
+        job->data_flow[rank] = maker->rings[rank][0].data_flow[0];
         job->credit_flow[rank] = maker->rings[rank][0].credit_flow;
     }
     for (int rank = 0; rank < options->ranks; rank++)
@@ -345,6 +364,7 @@ struct made_job *made_create(const struct made_options *options)
     struct maker maker = {.job = job, .random = options->seed * 977 + 1, .step = -1};
 
     job->options = *options;
+    job->options.queue_pairs = options->queue_pairs == 0 ? 1 : options->queue_pairs;
     job->operations = options->groups ? 5 : 4;
     feed_init(&job->nic, EMITTER_NIC, 0xa1, 0xb1, options->nic_offset_ns);
     feed_init(&job->host, EMITTER_HOST, 0xa2, 0xb2, options->host_offset_ns);

@@ -10,9 +10,10 @@
 
 #include "tests/unit/correlator/feed.h"
 
-#define MADE_RANKS_MAX 8
-#define MADE_STEPS_MAX 64
-#define MADE_MS        1000000ULL
+#define MADE_RANKS_MAX       8
+#define MADE_QUEUE_PAIRS_MAX 4
+#define MADE_STEPS_MAX       64
+#define MADE_MS              1000000ULL
 
 enum made_fault {
     MADE_NONE,
@@ -24,6 +25,8 @@ enum made_fault {
 struct made_options {
     int ranks;
     int channels;
+    int queue_pairs; /* of each connection; 0 = 1 */
+    bool striped;    /* each slot goes over all of them, else over one after the other */
     int steps;
     enum made_fault fault;
     int fault_rank;

@@ -82,6 +82,42 @@ static void test_every_byte_in_its_operation(void **state)
         }
 }
 
+/* How connections can be made, and slots dealt to their queue pairs. */
+static const struct dealing {
+    int queue_pairs;
+    bool striped;
+} dealings[] = {{1, false}, {2, false}, {4, false}, {2, true}, {4, true}};
+#define DEALINGS (sizeof dealings / sizeof dealings[0])
+
+static struct made_job *made_dealt(const struct dealing *dealing)
+{
+    struct made_options options = plain;
+
+    options.queue_pairs = dealing->queue_pairs;
+    options.striped = dealing->striped;
+    return made_create(&options);
+}
+
+/* Connections of several queue pairs, in turn and striped: every record is as with one, to the nanosecond. */
+static void test_queue_pairs_of_a_connection_are_one(void **state)
+{
+    struct made_job *one = made_dealt(&dealings[0]);
+    struct analysis *wanted = analysed(one);
+    (void)state;
+    for (size_t i = 1; i < DEALINGS; i++) {
+        struct made_job *job = made_dealt(&dealings[i]);
+        struct analysis *analysis = analysed(job);
+        check_whole(analysis, job);
+        assert_int_equal(analysis->records.count, wanted->records.count);
+        assert_memory_equal(analysis->records.items, wanted->records.items,
+                            wanted->records.count * sizeof wanted->records.items[0]);
+        analysis_destroy(&analysis);
+        made_destroy(job);
+    }
+    analysis_destroy(&wanted);
+    made_destroy(one);
+}
+
 static void test_warm_up_is_no_step(void **state)
 {
     struct made_options options = plain;
@@ -173,29 +209,36 @@ static void test_slow_link_names_pair_and_device(void **state)
     made_destroy(job);
 }
 
+static void check_loss(const struct made_job *job, size_t lost)
+{
+    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
+    size_t incomplete = 0;
+
+    for (size_t i = 0; i < job->nic.count; i++)
+        if (i != lost)
+            analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
+    add_feed(analysis, &job->host);
+    analysis_run(analysis);
+    for (size_t i = 0; i < analysis->job.operations.count; i++)
+        incomplete += (analysis->job.operations.items[i].flags & RANK_OPERATION_INCOMPLETE) != 0;
+    assert_int_equal(incomplete, 1);
+    assert_int_equal(analysis->job.steps.count, plain.steps);
+    assert_int_equal(analysis->gaps.count, 1);
+    assert_int_equal(analysis->gaps.items[0].lost, 1);
+    assert_string_equal(gap_cause_name(analysis->gaps.items[0].cause), "batches lost");
+    analysis_destroy(&analysis);
+}
+
 /* One lost batch of the NIC side: the operation that it carried is incomplete, all others are whole. */
 static void test_loss_touches_only_what_it_hit(void **state)
 {
-    struct made_job *job = made_create(&plain);
     (void)state;
-    for (size_t lost = 3; lost + 6 < job->nic.count; lost += 5) {
-        struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
-        for (size_t i = 0; i < job->nic.count; i++)
-            if (i != lost)
-                analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
-        add_feed(analysis, &job->host);
-        analysis_run(analysis);
-        size_t incomplete = 0;
-        for (size_t i = 0; i < analysis->job.operations.count; i++)
-            incomplete += (analysis->job.operations.items[i].flags & RANK_OPERATION_INCOMPLETE) != 0;
-        assert_int_equal(incomplete, 1);
-        assert_int_equal(analysis->job.steps.count, plain.steps);
-        assert_int_equal(analysis->gaps.count, 1);
-        assert_int_equal(analysis->gaps.items[0].lost, 1);
-        assert_string_equal(gap_cause_name(analysis->gaps.items[0].cause), "batches lost");
-        analysis_destroy(&analysis);
+    for (size_t i = 0; i < DEALINGS; i++) {
+        struct made_job *job = made_dealt(&dealings[i]);
+        for (size_t lost = 3; lost + 6 < job->nic.count; lost += 5)
+            check_loss(job, lost);
+        made_destroy(job);
     }
-    made_destroy(job);
 }
 
 /* The same job, its messages in records of their own and in runs: equal messages, one by one, and equal rows. */
@@ -248,30 +291,36 @@ static void merge_batch(const struct feed_batch *batch)
     }
 }
 
+static void check_bursts(struct made_job *job, size_t merged)
+{
+    size_t vague = 0;
+
+    merge_batch(&job->nic.batches[merged]);
+    merge_batch(&job->nic.batches[merged + 1]);
+    struct analysis *analysis = analysed(job);
+    for (size_t i = 0; i < analysis->job.rank_operations.count; i++) {
+        const struct record_rank_operation *record = &analysis->job.rank_operations.items[i].record;
+        bool is_vague = (record->flags & (RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM)) != 0;
+        vague += is_vague;
+        if (!is_vague)
+            assert_int_equal(record->observed_bytes, record->expected_bytes);
+    }
+    assert_in_range(vague, 1, 3 * (size_t)job->operations * (size_t)job->options.ranks);
+    assert_true(observed_bytes(analysis, 0) + observed_bytes(analysis, RANK_OPERATION_INCOMPLETE) <= job->sent_bytes);
+    analysis_destroy(&analysis);
+}
+
 /* Bursts: what they touch is called incomplete; what is called complete has the right bytes; no byte is counted twice.
  */
 static void test_bursts_make_vague_and_never_wrong(void **state)
 {
     (void)state;
-    for (size_t merged = 3; merged < 30; merged += 4) {
-        struct made_job *job = made_create(&plain);
-        size_t vague = 0;
-        merge_batch(&job->nic.batches[merged]);
-        merge_batch(&job->nic.batches[merged + 1]);
-        struct analysis *analysis = analysed(job);
-        for (size_t i = 0; i < analysis->job.rank_operations.count; i++) {
-            const struct record_rank_operation *record = &analysis->job.rank_operations.items[i].record;
-            bool is_vague = (record->flags & (RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM)) != 0;
-            vague += is_vague;
-            if (!is_vague)
-                assert_int_equal(record->observed_bytes, record->expected_bytes);
+    for (size_t i = 0; i < DEALINGS; i++)
+        for (size_t merged = 3; merged < 30; merged += 4) {
+            struct made_job *job = made_dealt(&dealings[i]);
+            check_bursts(job, merged);
+            made_destroy(job);
         }
-        assert_in_range(vague, 1, 3 * (size_t)job->operations * (size_t)job->options.ranks);
-        assert_true(observed_bytes(analysis, 0) + observed_bytes(analysis, RANK_OPERATION_INCOMPLETE) <=
-                    job->sent_bytes);
-        analysis_destroy(&analysis);
-        made_destroy(job);
-    }
 }
 
 /* The rows of every table, one text. */
@@ -476,6 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_in_its_operation),
+        cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
         cmocka_unit_test(test_clocks_that_differ),
         cmocka_unit_test(test_each_fault_names_its_rank),
