@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings go node by node; within a node each channel begins at another GPU, so that channels use different NICs. Where a
+ * node has one rank of the group all channels use its NIC. Queue pairs of the rings are there when the communicator is
+ * ready, those of trees and pairs when they are first used, as NCCL does it.
+ */
+#include "tests/simulation/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulation/chance.h"
+
+#define INIT_NS 80000000ULL
+#define QPS_NS  5000000ULL
+
+struct ends { /* queue pairs' numbers; 0: NVLink */
+    uint32_t sender_qpn, receiver_qpn;
+};
+
+struct pair {
+    uint32_t peer;
+    uint32_t sends, receives; /* calls so far */
+    struct connection *to;    /* the peer; NULL: not made yet */
+    struct ends ends;
+    bool told, told_peer; /* its queue pairs */
+    struct pair *next;
+};
+
+struct member {
+    uint32_t world_rank, number, collectives;
+    struct pair *pairs;
+};
+
+struct channel {
+    uint32_t *order;           /* place in the ring: rank */
+    uint32_t *place;           /* rank: place */
+    struct connection **rings; /* from the place to the next one */
+};
+
+struct group {
+    struct world *world;
+    uint32_t number, count;
+    struct member *members;
+    uint32_t channels_count;
+    struct channel *channels;
+};
+
+static void *zeroed(size_t count, size_t bytes)
+{
+    void *memory = calloc(count, bytes);
+
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static uint32_t node_of(const struct group *group, uint32_t rank)
+{
+    return group->members[rank].world_rank / (uint32_t)world_setting(group->world)->gpus;
+}
+
+/* Of the connection from `from` to `to`: the sender's queue pair, or the receiver's. */
+static void tell_queue_pair(struct group *group, uint32_t from, uint32_t to, const struct ends *ends, uint32_t channel,
+                            bool receiver)
+{
+    const struct member *own = &group->members[receiver ? to : from], *far = &group->members[receiver ? from : to];
+    struct host *host = world_host(group->world, own->world_rank);
+    struct host_queue_pair pair = {
+        .world_rank = own->world_rank,
+        .communicator = own->number,
+        .qpn = receiver ? ends->receiver_qpn : ends->sender_qpn,
+        .remote_qpn = receiver ? ends->sender_qpn : ends->receiver_qpn,
+        .remote_nic = far->world_rank,
+        .channel = channel,
+        .far_rank = (int32_t)(receiver ? from : to),
+        .side = receiver ? QUEUE_PAIR_SIDE_RECEIVER : QUEUE_PAIR_SIDE_SENDER,
+    };
+
+    pair.connection = 0x5500000000ULL + (uint64_t)pair.qpn * 256;
+    if (host != NULL && pair.qpn != 0)
+        host_add_queue_pair(host, &pair, world_now_ns(group->world));
+}
+
+static struct connection *connect_ranks(struct group *group, uint32_t from, uint32_t to, struct ends *ends)
+{
+    struct world *world = group->world;
+    uint32_t sender = group->members[from].world_rank, receiver = group->members[to].world_rank;
+    struct connection_options options = {
+        .setting = world_setting(world),
+        .agenda = world_agenda(world),
+        .fabric = world_fabric(world),
+        .is_local = node_of(group, from) == node_of(group, to),
+        .name = world_name(world),
+        .sender_woken = kernel_woken,
+        .receiver_woken = kernel_woken,
+    };
+
+    options.sender = (struct connection_end){.rank = sender, .view = world_view(world, sender)};
+    options.receiver = (struct connection_end){.rank = receiver, .view = world_view(world, receiver)};
+    if (!options.is_local) {
+        options.sender.qpn = world_qpn(world, sender);
+        options.receiver.qpn = world_qpn(world, receiver);
+    }
+    *ends = (struct ends){options.sender.qpn, options.receiver.qpn};
+    return connection_create(&options);
+}
+
+/* Ranks of one node are neighbours; each channel turns them by one. */
+static void order_ring(struct group *group, uint32_t channel)
+{
+    struct channel *ring = &group->channels[channel];
+
+    for (uint32_t first = 0, end; first < group->count; first = end) {
+        for (end = first; end < group->count && node_of(group, end) == node_of(group, first);)
+            end++;
+        for (uint32_t i = 0; i < end - first; i++)
+            ring->order[first + i] = first + (i + channel) % (end - first);
+    }
+    for (uint32_t place = 0; place < group->count; place++)
+        ring->place[ring->order[place]] = place;
+}
+
+static void make_channel(struct group *group, uint32_t channel)
+{
+    struct channel *ring = &group->channels[channel];
+
+    ring->order = zeroed(group->count, sizeof *ring->order);
+    ring->place = zeroed(group->count, sizeof *ring->place);
+    ring->rings = zeroed(group->count, sizeof(struct connection *));
+    order_ring(group, channel);
+    for (uint32_t place = 0; place < group->count; place++) {
+        uint32_t from = ring->order[place], to = ring->order[(place + 1) % group->count];
+        struct ends ends;
+        ring->rings[place] = connect_ranks(group, from, to, &ends);
+        tell_queue_pair(group, from, to, &ends, channel, false);
+        tell_queue_pair(group, from, to, &ends, channel, true);
+    }
+}
+
+static void tell_member(struct group *group, uint32_t rank)
+{
+    struct member *member = &group->members[rank];
+    struct host *host = world_host(group->world, member->world_rank);
+    uint64_t now_ns = world_now_ns(group->world), seed = world_setting(group->world)->seed;
+    struct host_member told = {
+        .world_rank = member->world_rank,
+        .rank = rank,
+        .ranks_count = group->count,
+        .identity = chance_bits(seed + 4, CHANCE_IDENTITY, group->number),
+        .created_ns = now_ns - INIT_NS,
+        .ready_ns = now_ns + QPS_NS,
+    };
+
+    if (host != NULL)
+        member->number = host_add_communicator(host, &told, now_ns);
+}
+
+struct group *group_create(struct world *world, const uint32_t *ranks, uint32_t count, uint32_t number)
+{
+    struct group *group = zeroed(1, sizeof *group);
+
+    group->world = world;
+    group->number = number;
+    group->count = count;
+    group->members = zeroed(count, sizeof *group->members);
+    group->channels_count = (uint32_t)world_setting(world)->channels;
+    group->channels = zeroed(group->channels_count, sizeof *group->channels);
+    for (uint32_t rank = 0; rank < count; rank++)
+        group->members[rank].world_rank = ranks[rank];
+    for (uint32_t rank = 0; rank < count; rank++)
+        tell_member(group, rank);
+    for (uint32_t channel = 0; count > 1 && channel < group->channels_count; channel++)
+        make_channel(group, channel);
+    return group;
+}
+
+static void fini_channel(struct group *group, struct channel *channel)
+{
+    for (uint32_t place = 0; channel->rings != NULL && place < group->count; place++)
+        connection_destroy(channel->rings[place]);
+    free(channel->rings);
+    free(channel->order);
+    free(channel->place);
+}
+
+void group_destroy(struct group *group)
+{
+    for (uint32_t channel = 0; channel < group->channels_count; channel++)
+        fini_channel(group, &group->channels[channel]);
+    for (uint32_t rank = 0; rank < group->count; rank++) {
+        for (struct pair *pair = group->members[rank].pairs, *next; pair != NULL; pair = next) {
+            next = pair->next;
+            if (pair->to != NULL)
+                connection_destroy(pair->to);
+            free(pair);
+        }
+    }
+    free(group->channels);
+    free(group->members);
+    free(group);
+}
+
+uint32_t group_count(const struct group *group)
+{
+    return group->count;
+}
+
+int32_t group_rank(const struct group *group, uint32_t world_rank)
+{
+    for (uint32_t rank = 0; rank < group->count; rank++)
+        if (group->members[rank].world_rank == world_rank)
+            return (int32_t)rank;
+    return -1;
+}
+
+uint32_t group_world_rank(const struct group *group, uint32_t rank)
+{
+    return group->members[rank].world_rank;
+}
+
+uint32_t group_number(const struct group *group, uint32_t rank)
+{
+    return group->members[rank].number;
+}
+
+static struct pair *find_pair(struct group *group, uint32_t rank, uint32_t peer)
+{
+    struct pair **at = &group->members[rank].pairs;
+
+    while (*at != NULL && (*at)->peer != peer)
+        at = &(*at)->next;
+    if (*at == NULL) {
+        *at = zeroed(1, sizeof **at);
+        (*at)->peer = peer;
+    }
+    return *at;
+}
+
+/* Made by the first end that calls; each end's host tells of its own queue pair at its own first call. */
+static struct connection *find_connection(struct group *group, uint32_t from, uint32_t to, bool receiver)
+{
+    struct pair *pair = find_pair(group, from, to);
+    bool *told = receiver ? &pair->told_peer : &pair->told;
+
+    if (pair->to == NULL)
+        pair->to = connect_ranks(group, from, to, &pair->ends);
+    if (!*told)
+        tell_queue_pair(group, from, to, &pair->ends, 0, receiver);
+    *told = true;
+    return pair->to;
+}
+
+static struct slicing_options cutting(const struct group *group, const struct group_call *call)
+{
+    const struct setting *setting = world_setting(group->world);
+
+    return (struct slicing_options){.buffer_bytes = (uint32_t)setting->buffer_bytes,
+                                    .round_bytes = (uint32_t)setting->round_bytes,
+                                    .message_bytes = (uint32_t)setting->message_bytes,
+                                    .tree = call->tree};
+}
+
+static void add_exchanges(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
+{
+    struct slicing_options options = cutting(group, call);
+
+    for (uint32_t i = 0; i < call->exchanges_count; i++) {
+        const struct group_exchange *exchange = &call->exchanges[i];
+        struct kernel_lane lane = {.lag = 0};
+        slicing_init(&lane.slicing, &options, OPERATION_SEND, exchange->bytes, 2, 1);
+        if (exchange->receives)
+            lane.receives[0] = find_connection(group, exchange->peer, rank, true);
+        else
+            lane.sends[0] = find_connection(group, rank, exchange->peer, false);
+        kernel_add(kernel, &lane);
+    }
+}
+
+static void add_ring(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
+{
+    struct slicing_options options = cutting(group, call);
+
+    for (uint32_t channel = 0; channel < group->channels_count; channel++) {
+        struct channel *ring = &group->channels[channel];
+        uint32_t place = ring->place[rank];
+        struct kernel_lane lane = {.place = place, .channel = channel};
+        slicing_init(&lane.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+        lane.lag = lane.slicing.slices_a_chunk;
+        lane.sends[0] = ring->rings[place];
+        lane.receives[0] = ring->rings[(place + group->count - 1) % group->count];
+        kernel_add(kernel, &lane);
+    }
+}
+
+/* From the root's place on along the ring: nobody sends to the root. */
+static void add_chain(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
+{
+    struct slicing_options options = cutting(group, call);
+
+    for (uint32_t channel = 0; channel < group->channels_count; channel++) {
+        struct channel *ring = &group->channels[channel];
+        uint32_t place = ring->place[rank], next = (place + 1) % group->count, root = ring->place[0];
+        struct kernel_lane lane = {.place = place, .channel = channel};
+        slicing_init(&lane.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+        lane.sends[0] = next == root ? NULL : ring->rings[place];
+        lane.receives[0] = place == root ? NULL : ring->rings[(place + group->count - 1) % group->count];
+        kernel_add(kernel, &lane);
+    }
+}
+
+void group_add_lanes(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
+{
+    if (group->count < 2)
+        return;
+    if (call->operation == OPERATION_SEND)
+        add_exchanges(group, rank, call, kernel);
+    else if (call->operation == OPERATION_BROADCAST)
+        add_chain(group, rank, call, kernel);
+    else
+        add_ring(group, rank, call, kernel);
+}
+
+uint32_t group_count_collective(struct group *group, uint32_t rank)
+{
+    return group->members[rank].collectives++;
+}
+
+uint32_t group_count_exchange(struct group *group, uint32_t rank, const struct group_exchange *exchange)
+{
+    struct pair *pair = find_pair(group, rank, exchange->peer);
+
+    return exchange->receives ? pair->receives++ : pair->sends++;
+}
+
+const struct connection_sum *group_ring_sum(const struct group *group, uint32_t rank, uint32_t channel)
+{
+    return connection_sum(group->channels[channel].rings[group->channels[channel].place[rank]]);
+}

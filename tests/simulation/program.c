@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A function a shape writes the deeds of a step. Communicators: each rank has up to three, by stream. */
+#include "tests/simulation/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LAYERS        8u
+#define TENSOR_LAYERS 4u
+#define BUCKETS       4u
+#define MICRO_BATCHES 8u
+#define EXPERT_LAYERS 2u
+
+struct program {
+    struct world *world;
+    const struct setting *setting;
+    uint32_t ranks;
+    struct group **groups; /* all of them */
+    uint32_t groups_count;
+    struct group **streams; /* by rank and stream */
+    struct deed deeds[PROGRAM_DEEDS_MAX];
+    uint32_t count;
+    struct group_exchange *exchanges;
+    uint32_t exchanges_count, exchanges_room;
+    bool evaluates;
+};
+
+static const uint64_t bucket_shares[BUCKETS] = {6, 5, 4, 1}; /* of 16: as layers come, none like another */
+
+typedef void shape_write(struct program *program, uint32_t rank);
+typedef uint32_t shape_color(const struct program *program,
+                             uint32_t rank); /* ranks of one colour have a communicator */
+
+static struct deed *add(struct program *program, enum deed_kind kind)
+{
+    struct deed *deed = &program->deeds[program->count++];
+
+    if (program->count > PROGRAM_DEEDS_MAX)
+        abort();
+    memset(deed, 0, sizeof *deed);
+    deed->kind = kind;
+    return deed;
+}
+
+static void compute(struct program *program, uint64_t share, uint64_t of)
+{
+    add(program, DEED_COMPUTE)->ns = program->setting->compute_ns * share / of;
+}
+
+static void call(struct program *program, uint32_t rank, uint32_t stream, enum operation_kind operation, uint64_t bytes)
+{
+    struct deed *deed = add(program, DEED_CALL);
+
+    deed->stream = stream;
+    deed->group = program_group(program, rank, stream);
+    deed->call.operation = operation;
+    deed->call.bytes = bytes / 4 * 4;
+}
+
+static void wait_for(struct program *program, uint32_t stream)
+{
+    add(program, DEED_WAIT)->stream = stream;
+}
+
+static void exchange(struct program *program, uint32_t peer, bool receives, uint64_t bytes)
+{
+    if (program->exchanges_count == program->exchanges_room)
+        abort();
+    program->exchanges[program->exchanges_count++] = (struct group_exchange){peer, receives, bytes / 4 * 4};
+}
+
+/* The exchanges that were put down since `first`, as one group of calls. */
+static void call_exchanges(struct program *program, uint32_t rank, uint32_t stream, uint32_t first)
+{
+    struct deed *deed = add(program, DEED_CALL);
+
+    deed->stream = stream;
+    deed->group = program_group(program, rank, stream);
+    deed->call.operation = OPERATION_SEND;
+    deed->call.exchanges = &program->exchanges[first];
+    deed->call.exchanges_count = program->exchanges_count - first;
+}
+
+static void plain(struct program *program, uint32_t rank)
+{
+    compute(program, 1, 3);
+    if (!program->evaluates)
+        compute(program, 2, 3);
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->evaluates ? 65536 : program->setting->bytes);
+}
+
+static void data(struct program *program, uint32_t rank)
+{
+    compute(program, 1, 3);
+    for (uint32_t bucket = 0; bucket < BUCKETS && !program->evaluates; bucket++) {
+        compute(program, 2, 3 * BUCKETS);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes * bucket_shares[bucket] / 16);
+    }
+    if (program->evaluates)
+        call(program, rank, 0, OPERATION_ALL_REDUCE, 65536);
+}
+
+static void sharded(struct program *program, uint32_t rank)
+{
+    uint64_t part = program->setting->bytes / LAYERS / group_count(program_group(program, rank, 0));
+
+    for (uint32_t layer = 0; layer < LAYERS; layer++) {
+        call(program, rank, 0, OPERATION_ALL_GATHER, part);
+        wait_for(program, 0);
+        compute(program, 1, 3 * LAYERS);
+    }
+    for (uint32_t layer = 0; layer < LAYERS && !program->evaluates; layer++) {
+        compute(program, 2, 3 * LAYERS);
+        call(program, rank, 0, OPERATION_REDUCE_SCATTER, part);
+    }
+}
+
+static void tensor(struct program *program, uint32_t rank)
+{
+    for (uint32_t layer = 0; layer < TENSOR_LAYERS; layer++) {
+        compute(program, 1, 3 * TENSOR_LAYERS);
+        call(program, rank, 1, OPERATION_ALL_REDUCE, 4u << 20);
+        wait_for(program, 1);
+    }
+    for (uint32_t layer = 0; layer < TENSOR_LAYERS && !program->evaluates; layer++) {
+        compute(program, 2, 3 * TENSOR_LAYERS);
+        call(program, rank, 1, OPERATION_ALL_REDUCE, 4u << 20);
+        wait_for(program, 1);
+    }
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->evaluates ? 65536 : program->setting->bytes);
+}
+
+static void hand_on(struct program *program, uint32_t rank, uint32_t peer, bool receives)
+{
+    uint32_t first = program->exchanges_count;
+
+    exchange(program, peer, receives, program->setting->exchange_bytes);
+    call_exchanges(program, rank, 1, first);
+    if (receives)
+        wait_for(program, 1);
+}
+
+static void forward(struct program *program, uint32_t rank, uint32_t stage, uint32_t stages)
+{
+    if (stage > 0)
+        hand_on(program, rank, stage - 1, true);
+    compute(program, 1, 3 * MICRO_BATCHES);
+    if (stage + 1 < stages)
+        hand_on(program, rank, stage + 1, false);
+}
+
+static void backward(struct program *program, uint32_t rank, uint32_t stage, uint32_t stages)
+{
+    if (stage + 1 < stages)
+        hand_on(program, rank, stage + 1, true);
+    compute(program, 2, 3 * MICRO_BATCHES);
+    if (stage > 0)
+        hand_on(program, rank, stage - 1, false);
+}
+
+/* 1F1B: a stage lets as many micro-batches in as there are stages behind it, then one goes on and one comes back. */
+static void pipeline(struct program *program, uint32_t rank)
+{
+    struct group *line = program_group(program, rank, 1);
+    uint32_t stage = (uint32_t)group_rank(line, rank), stages = group_count(line);
+    uint32_t ahead = stages - 1 - stage < MICRO_BATCHES ? stages - 1 - stage : MICRO_BATCHES;
+
+    for (uint32_t i = 0; i < ahead; i++)
+        forward(program, rank, stage, stages);
+    for (uint32_t i = ahead; i < MICRO_BATCHES; i++) {
+        forward(program, rank, stage, stages);
+        backward(program, rank, stage, stages);
+    }
+    for (uint32_t i = 0; i < ahead; i++)
+        backward(program, rank, stage, stages);
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes);
+}
+
+static void all_to_all(struct program *program, uint32_t rank)
+{
+    struct group *group = program_group(program, rank, 0);
+    uint32_t me = (uint32_t)group_rank(group, rank), count = group_count(group), first = program->exchanges_count;
+
+    for (uint32_t turn = 1; turn < count; turn++) {
+        exchange(program, (me + turn) % count, false, program->setting->exchange_bytes / count);
+        exchange(program, (me + count - turn) % count, true, program->setting->exchange_bytes / count);
+    }
+    call_exchanges(program, rank, 0, first);
+    wait_for(program, 0);
+}
+
+static void expert(struct program *program, uint32_t rank)
+{
+    uint32_t passes = program->evaluates ? 1 : 2;
+
+    for (uint32_t layer = 0; layer < EXPERT_LAYERS * passes; layer++) {
+        compute(program, 1, EXPERT_LAYERS * 2 * 2);
+        all_to_all(program, rank);
+        compute(program, 1, EXPERT_LAYERS * 2 * 2);
+        all_to_all(program, rank);
+    }
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->evaluates ? 65536 : program->setting->bytes);
+}
+
+static uint32_t one_color(const struct program *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return 0;
+}
+
+static uint32_t by_node(const struct program *program, uint32_t rank)
+{
+    return rank / (uint32_t)program->setting->gpus;
+}
+
+static uint32_t by_gpu(const struct program *program, uint32_t rank)
+{
+    return rank % (uint32_t)program->setting->gpus;
+}
+
+static uint32_t stages(const struct program *program)
+{
+    uint32_t nodes = (uint32_t)program->setting->nodes;
+
+    return nodes >= 4 ? nodes / 2 : nodes;
+}
+
+static uint32_t by_stage(const struct program *program, uint32_t rank)
+{
+    return by_node(program, rank) % stages(program);
+}
+
+static uint32_t by_line(const struct program *program, uint32_t rank)
+{
+    return by_node(program, rank) / stages(program) * (uint32_t)program->setting->gpus + by_gpu(program, rank);
+}
+
+static const struct {
+    shape_write *write;
+    shape_color *colors[PROGRAM_STREAMS_MAX];
+} shapes[] = {
+    [SHAPE_DATA] = {data, {one_color}},
+    [SHAPE_PLAIN] = {plain, {one_color}},
+    [SHAPE_SHARDED] = {sharded, {one_color}},
+    [SHAPE_TENSOR] = {tensor, {by_gpu, by_node}},
+    [SHAPE_PIPELINE] = {pipeline, {by_stage, by_line}},
+    [SHAPE_EXPERT] = {expert, {one_color}},
+};
+
+static void make_groups(struct program *program, uint32_t stream)
+{
+    shape_color *color = shapes[program->setting->shape].colors[stream];
+    uint32_t *ranks = calloc(program->ranks, sizeof *ranks);
+
+    if (ranks == NULL)
+        abort();
+    for (uint32_t wanted = 0; color != NULL && wanted < program->ranks; wanted++) {
+        uint32_t count = 0;
+        for (uint32_t rank = 0; rank < program->ranks; rank++)
+            if (color(program, rank) == wanted)
+                ranks[count++] = rank;
+        if (count == 0)
+            break;
+        struct group *group = group_create(program->world, ranks, count, program->groups_count + 1);
+        program->groups[program->groups_count++] = group;
+        for (uint32_t i = 0; i < count; i++)
+            program->streams[ranks[i] * PROGRAM_STREAMS_MAX + stream] = group;
+    }
+    free(ranks);
+}
+
+struct program *program_create(struct world *world)
+{
+    struct program *program = calloc(1, sizeof *program);
+
+    if (program == NULL)
+        abort();
+    program->world = world;
+    program->setting = world_setting(world);
+    program->ranks = world_ranks(world);
+    program->exchanges_room = 16 * program->ranks + 16 * MICRO_BATCHES;
+    program->exchanges = calloc(program->exchanges_room, sizeof *program->exchanges);
+    program->groups = calloc((size_t)program->ranks * PROGRAM_STREAMS_MAX, sizeof(struct group *));
+    program->streams = calloc((size_t)program->ranks * PROGRAM_STREAMS_MAX, sizeof(struct group *));
+    if (program->exchanges == NULL || program->groups == NULL || program->streams == NULL)
+        abort();
+    for (uint32_t stream = 0; stream < PROGRAM_STREAMS_MAX; stream++)
+        make_groups(program, stream);
+    return program;
+}
+
+void program_destroy(struct program *program)
+{
+    for (uint32_t i = 0; i < program->groups_count; i++)
+        group_destroy(program->groups[i]);
+    free(program->groups);
+    free(program->streams);
+    free(program->exchanges);
+    free(program);
+}
+
+uint32_t program_step(struct program *program, uint32_t rank, bool evaluates, const struct deed **deeds)
+{
+    program->count = 0;
+    program->exchanges_count = 0;
+    program->evaluates = evaluates;
+    shapes[program->setting->shape].write(program, rank);
+    add(program, DEED_SYNC);
+    *deeds = program->deeds;
+    return program->count;
+}
+
+struct group *program_group(const struct program *program, uint32_t rank, uint32_t stream)
+{
+    return program->streams[rank * PROGRAM_STREAMS_MAX + stream];
+}
