@@ -3,7 +3,6 @@
 #include "tests/simulation/job.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -89,25 +88,21 @@ static void fini(struct job *job)
     truth_destroy(job->truth);
 }
 
-static int report(const struct job *job, const struct truth_sum *sum)
+static int write_truth(const struct job *job, const struct job_outcome *outcome)
 {
+    struct truth_sum sum = {outcome->events, outcome->records, outcome->seconds};
     char path[4096];
 
-    printf("{\"shape\": \"%s\", \"fault\": \"%s\", \"ranks\": %u, \"events\": %" PRIu64 ", \"records\": %" PRIu64
-           ", \"seconds\": %.3f, \"step_ns\": %" PRIu64 "}\n",
-           setting_shape_name(job->setting->shape), setting_fault_name(job->setting->fault), job->count, sum->events,
-           sum->records, sum->seconds, truth_step_ns(job->truth));
     if (job->setting->folder == NULL)
         return 0;
     if (snprintf(path, sizeof path, "%s/truth.json", job->setting->folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    return truth_write(job->truth, sum, path);
+    return truth_write(job->truth, &sum, path);
 }
 
-int job_run(const struct setting *setting)
+int job_run(const struct setting *setting, struct job_outcome *outcome)
 {
     struct job job = {.setting = setting, .world = world_create(setting)};
-    struct truth_sum sum = {0};
     clock_t began = clock();
 
     if (job.world == NULL)
@@ -115,10 +110,11 @@ int job_run(const struct setting *setting)
     init(&job);
     play(&job);
     world_end(job.world);
-    sum.events = agenda_happened(world_agenda(job.world));
-    sum.records = world_records(job.world);
-    sum.seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
-    int error = report(&job, &sum);
+    outcome->events = agenda_happened(world_agenda(job.world));
+    outcome->records = world_records(job.world);
+    outcome->step_ns = truth_step_ns(job.truth);
+    outcome->seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+    int error = write_truth(&job, outcome);
     fini(&job);
     int failed = world_destroy(job.world);
     return error != 0 ? error : failed;

@@ -4,8 +4,14 @@
 
 #include "tests/simulation/setting.h"
 
+struct job_outcome {
+    uint64_t events, records;
+    uint64_t step_ns; /* median over the steps that all ranks ended */
+    double seconds;   /* of this program's time */
+};
+
 /*
- * Writes captures and truth.json into the setting's folder, and prints one line of JSON with the sums. 0, or -errno
+ * Writes captures and truth.json into the setting's folder, if it has one. 0, or -errno
  * after logging.
  */
-int job_run(const struct setting *setting);
+int job_run(const struct setting *setting, struct job_outcome *outcome);

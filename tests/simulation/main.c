@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* simulate: plays a training job and writes what the agents would have told, and the truth. */
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "tests/simulation/job.h"
@@ -96,6 +97,14 @@ static const struct setting usual = {
     .clock_drift_ppm = 30,
 };
 
+static void report(const struct setting *setting, const struct job_outcome *outcome)
+{
+    printf("{\"shape\": \"%s\", \"fault\": \"%s\", \"ranks\": %" PRIu64 ", \"events\": %" PRIu64,
+           shape_names[setting->shape], fault_names[setting->fault], setting->nodes * setting->gpus, outcome->events);
+    printf(", \"records\": %" PRIu64 ", \"seconds\": %.3f, \"step_ns\": %" PRIu64 "}\n", outcome->records,
+           outcome->seconds, outcome->step_ns);
+}
+
 int main(int argc, char **argv)
 {
     struct setting setting = usual;
@@ -115,5 +124,9 @@ int main(int argc, char **argv)
         setting.folder = positionals[0];
         mkdir(setting.folder, 0777);
     }
-    return job_run(&setting) == 0 ? 0 : 1;
+    struct job_outcome outcome;
+    if (job_run(&setting, &outcome) != 0)
+        return 1;
+    report(&setting, &outcome);
+    return 0;
 }
