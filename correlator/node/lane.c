@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/node/work.h"
+
 #define CREDIT_BYTES 64  /* a credit names one receive in each 64 bytes */
 #define CREDITS_MAX  256 /* in one message, merged or not */
 
@@ -73,7 +75,7 @@ static bool made_for_point_to_point(const struct naming *naming, const struct me
         if (call->entered_ns <= created_ns && (last == NULL || call->entered_ns > last->entered_ns))
             last = call;
     }
-    return last != NULL && (last->record.operation == OPERATION_SEND || last->record.operation == OPERATION_RECV);
+    return last != NULL && work_is_between_pairs(last->record.operation);
 }
 
 static int by_creation(const void *a, const void *b)

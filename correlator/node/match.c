@@ -53,16 +53,9 @@ bool matcher_may_use(const struct work *work, const struct lane *lane)
 
 bool matcher_expects(const struct matcher *matcher, const struct work *work)
 {
-    enum lane_direction direction = matcher->lanes->count == 0 ? LANE_SEND : matcher->lanes->items[0].direction;
-    bool point_to_point = work->kind == OPERATION_SEND || work->kind == OPERATION_RECV;
-
-    if (!work->ring && !point_to_point)
-        return false;
-    if (point_to_point && (work->kind == OPERATION_SEND) != (direction == LANE_SEND))
-        return false;
     for (size_t i = 0; i < matcher->lanes->count; i++) {
         const struct lane *lane = &matcher->lanes->items[i];
-        if (matcher_may_use(work, lane) && (point_to_point || carries(work, matcher->rank, lane)))
+        if (matcher_may_use(work, lane) && (!work->ring || carries(work, matcher->rank, lane)))
             return true;
     }
     return false;
@@ -168,16 +161,12 @@ static enum match place_block(struct matcher *matcher, const struct work *work, 
     return best;
 }
 
-static bool has_share(const share_list *shares, size_t lane)
-{
-    for (size_t i = 0; i < shares->count; i++)
-        if (shares->items[i].lane == lane)
-            return true;
-    return false;
-}
-
-bool matcher_leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
-                         const share_list *shares)
+/*
+ * True when a lane that the shape does not use began to send before the first half of the match was over: since calls
+ * run one after the other, that lane is this call's too, and the shape is not.
+ */
+static bool leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
+                        const share_list *shares)
 {
     uint64_t first = UINT64_MAX;
     uint64_t last = 0;
@@ -191,8 +180,8 @@ bool matcher_leaves_lane(const struct matcher *matcher, const struct work *work,
     }
     for (size_t i = 0; i < matcher->lanes->count; i++) {
         const struct lane *lane = &matcher->lanes->items[i];
-        if (matcher_may_use(work, lane) && at[i] < lane->slots.count &&
-            lane->slots.items[at[i]].first_ns < first + (last - first) / 2 && !has_share(shares, i))
+        if (!matcher->used[i] && matcher_may_use(work, lane) && at[i] < lane->slots.count &&
+            lane->slots.items[at[i]].first_ns < first + (last - first) / 2)
             return true;
     }
     return false;
@@ -265,7 +254,7 @@ static enum match try_ring(struct matcher *matcher, const struct work *work, con
         return MATCH_FULL;
     for (unsigned number = 0; shape_candidate(&shape, number, matcher->ring_lanes); number++) {
         enum match match = try_shape(matcher, work, &shape, at, shares);
-        if (match == MATCH_FULL && !matcher_leaves_lane(matcher, work, at, shares)) {
+        if (match == MATCH_FULL && !leaves_lane(matcher, work, at, shares)) {
             learn(matcher, &work->collective, &shape);
             return MATCH_FULL;
         }

@@ -6,17 +6,7 @@
  */
 #pragma once
 
-#include "correlator/node/lane.h"
-#include "correlator/node/shape.h"
-
-struct work { /* one call of one member, as far as one direction is concerned */
-    uint8_t kind;
-    bool ring; /* a collective that `collective` describes */
-    struct collective collective;
-    int32_t peer;   /* peer or root */
-    uint64_t bytes; /* point-to-point: payload */
-    uint64_t enqueued_ns;
-};
+#include "correlator/node/work.h"
 
 struct share { /* slots [from, to) of a lane */
     size_t lane;
@@ -49,18 +39,11 @@ enum match {
 void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, uint64_t bound_ns);
 void matcher_fini(struct matcher *matcher);
 
-/* True when the call has payload on a lane of this matcher's direction (as far as it is known). */
+/* True when the work, which is for this matcher's direction, has payload on a lane (as far as it is known). */
 bool matcher_expects(const struct matcher *matcher, const struct work *work);
 
 /* True when the call could have used this lane. */
 bool matcher_may_use(const struct work *work, const struct lane *lane);
-
-/*
- * True when a lane that the match does not use began to send before the first half of the match was over: since calls
- * run one after the other, that lane is this call's too, and the match is not right.
- */
-bool matcher_leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
-                         const share_list *shares);
 
 /* Compares with the slots from at[lane] on. Fills `shares` (emptied first) unless it is MATCH_NONE. */
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares);

@@ -128,42 +128,78 @@ static uint64_t rounded_part(uint64_t bytes, unsigned parts, uint64_t unit)
     return (part + unit - 1) / unit * unit;
 }
 
-/* The splits that fit: one that leaves no lane behind, else the first. *part is the size of its parts. */
-static enum match find_split(const struct matcher *matcher, const struct work *work, const size_t *at, uint64_t *part,
-                             share_list *shares)
+struct split {
+    enum match match;
+    uint64_t part;      /* size of its parts but the last */
+    uint64_t latest_ns; /* when its last slot began */
+    bool first;         /* all its slots began before all that it leaves */
+};
+
+static size_t behind(const share_list *shares, size_t lane, size_t at)
+{
+    for (size_t i = 0; i < shares->count; i++)
+        if (shares->items[i].lane == lane)
+            return shares->items[i].to;
+    return at;
+}
+
+static void look_at_times(const struct matcher *matcher, const struct work *work, const size_t *at,
+                          const share_list *shares, struct split *split)
+{
+    split->first = true;
+    for (size_t i = 0; i < shares->count; i++) {
+        const struct share *share = &shares->items[i];
+        uint64_t begun = matcher->lanes->items[share->lane].slots.items[share->to - 1].first_ns;
+        split->latest_ns = begun > split->latest_ns ? begun : split->latest_ns;
+    }
+    for (size_t i = 0; i < matcher->lanes->count; i++) {
+        const struct lane *lane = &matcher->lanes->items[i];
+        size_t next = behind(shares, i, at[i]);
+        if (usable(matcher, work, i, at[i]) && next < lane->slots.count)
+            split->first &= lane->slots.items[next].first_ns >= split->latest_ns;
+    }
+}
+
+static bool is_better(const struct split *split, const struct split *best)
+{
+    if (split->match != best->match)
+        return split->match > best->match;
+    return split->match == MATCH_FULL && split->latest_ns < best->latest_ns;
+}
+
+/* Of the splits that fit the one that is over first: calls run one after the other. */
+static struct split find_split(const struct matcher *matcher, const struct work *work, const size_t *at,
+                               share_list *shares)
 {
     static const uint32_t units[] = {65536, 131072, 32768, 1, 16, 128, 512, 4096};
-    enum match best = MATCH_NONE;
+    struct split best = {.match = MATCH_NONE};
     unsigned lanes = 0;
 
     for (size_t i = 0; i < matcher->lanes->count; i++)
         lanes += usable(matcher, work, i, at[i]);
-    for (unsigned parts = lanes; parts > 0; parts--)
-        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-            uint64_t now = rounded_part(work->bytes, parts, units[i]);
-            enum match match = try_parts(matcher, work, at, now, shares);
-            bool right = match == MATCH_FULL && !matcher_leaves_lane(matcher, work, at, shares);
-            if (match > best || right) {
-                best = match;
-                *part = now;
-            }
-            if (right)
-                return best;
+    for (unsigned parts = lanes; parts > 0 && !best.first; parts--)
+        for (size_t i = 0; i < sizeof units / sizeof units[0] && !best.first; i++) {
+            struct split split = {.part = rounded_part(work->bytes, parts, units[i])};
+            split.match = try_parts(matcher, work, at, split.part, shares);
+            if (split.match == MATCH_FULL)
+                look_at_times(matcher, work, at, shares, &split);
+            if (is_better(&split, &best))
+                best = split;
         }
     return best;
 }
 
 enum match match_point(const struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
 {
-    uint64_t part = work->bytes;
-    enum match best = find_split(matcher, work, at, &part, shares);
+    struct split split = find_split(matcher, work, at, shares);
 
-    if (best == MATCH_FULL)
-        return try_parts(matcher, work, at, part, shares);
+    if (split.match == MATCH_FULL)
+        return try_parts(matcher, work, at, split.part, shares);
     size_t *next = array_zeroed(matcher->lanes->count * sizeof *next);
     for (size_t i = 0; i < matcher->lanes->count; i++)
         next[i] = at[i];
     enum match by_time = try_time(matcher, work, at, next, shares);
     free(next);
-    return by_time == MATCH_FULL || best == MATCH_NONE ? by_time : try_parts(matcher, work, at, part, shares);
+    return by_time == MATCH_FULL || split.match == MATCH_NONE ? by_time
+                                                              : try_parts(matcher, work, at, split.part, shares);
 }

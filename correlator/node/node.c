@@ -187,7 +187,7 @@ static void fill_expected(struct record_rank_operation *record, const struct ope
         record->expected_bytes = 0;
         break;
     default:
-        record->expected_bytes = cut->work.ring ? shape_volume(&cut->work.collective) : cut->work.bytes;
+        record->expected_bytes = cut->work.ring ? shape_volume(&cut->work.collective) : cut->parts[LANE_SEND].bytes;
         break;
     }
     if ((record->flags & RANK_OPERATION_UNKNOWN_ALGORITHM) != 0)
@@ -237,7 +237,6 @@ static void add_record(struct node *node, size_t index, uint64_t group)
     const struct member *member = member_of(node);
     const struct operation_cut *cut = &node->cuts.items[index];
     struct call *call = call_of(node, index);
-    bool point_to_point = group != 0;
 
     call->rank_operation = (int32_t)node->records->count;
     struct record_rank_operation *record = array_add(node->records);
@@ -256,7 +255,8 @@ static void add_record(struct node *node, size_t index, uint64_t group)
     record->group = group;
     record->flags = flags_of(node, cut);
     bool known = (record->flags & (RANK_OPERATION_NO_WIRE | RANK_OPERATION_UNKNOWN_ALGORITHM)) == 0;
-    record->algorithm = !known ? ALGORITHM_UNKNOWN : point_to_point ? ALGORITHM_POINT_TO_POINT : ALGORITHM_RING;
+    bool between_pairs = work_is_between_pairs(record->operation);
+    record->algorithm = !known ? ALGORITHM_UNKNOWN : between_pairs ? ALGORITHM_POINT_TO_POINT : ALGORITHM_RING;
     fill_wire(node, record, cut);
     fill_expected(record, cut);
     fill_device(node, record);

@@ -18,8 +18,10 @@ struct cutter {
     const lane_list *lanes;
     enum lane_direction direction;
     const struct lane_losses *losses;
-    bool ring; /* cuts collectives; else the point-to-point calls with `peer`: they have lanes of their own */
+    bool ring; /* cuts ring collectives; else what calls have for `peer`: it has lanes of its own */
     int32_t peer;
+    struct work *works; /* of each call: what it has here, if it is wanted */
+    bool *wanted;
     struct matcher matcher;
     size_t *at;
     size_t *trial;
@@ -34,16 +36,23 @@ static struct part *part_of(const struct cutter *cutter, size_t call)
 
 static const struct work *work_of(const struct cutter *cutter, size_t call)
 {
-    return &cutter->cuts->items[call].work;
+    return &cutter->works[call];
 }
 
 /* True when the call is one of those being cut and has payload in this direction. */
 static bool expects(const struct cutter *cutter, size_t call)
 {
-    const struct work *work = work_of(cutter, call);
+    return cutter->wanted[call];
+}
 
-    return work->ring == cutter->ring && (work->ring || work->peer == cutter->peer) &&
-           matcher_expects(&cutter->matcher, work);
+/* A call with several peers is as good as the worst of its parts. */
+static void set_state(const struct cutter *cutter, size_t call, enum part_state state)
+{
+    static const unsigned badness[] = {[PART_NONE] = 0, [PART_WHOLE] = 1, [PART_UNKNOWN] = 2, [PART_BROKEN] = 3};
+    struct part *part = part_of(cutter, call);
+
+    if (badness[state] > badness[part->state])
+        part->state = state;
 }
 
 static bool is_selected(const struct cutter *cutter, const struct lane *lane)
@@ -64,7 +73,7 @@ static void commit(struct cutter *cutter, size_t call, enum part_state state)
 {
     struct part *part = part_of(cutter, call);
 
-    part->state = state;
+    set_state(cutter, call, state);
     for (size_t i = 0; i < cutter->shares.count; i++) {
         const struct share *share = &cutter->shares.items[i];
         const struct lane *lane = &cutter->lanes->items[share->lane];
@@ -268,7 +277,7 @@ static void leave_rest(struct cutter *cutter, size_t from, size_t to, uint64_t s
     }
     for (size_t call = from; call < to; call++)
         if (expects(cutter, call))
-            part_of(cutter, call)->state = state;
+            set_state(cutter, call, state);
 }
 
 static uint64_t next_slot_ns(const struct cutter *cutter, const struct work *work)
@@ -336,10 +345,24 @@ static size_t cut_call(struct cutter *cutter, size_t call)
     }
     match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
     if (match == MATCH_NONE)
-        part_of(cutter, call)->state = failure(cutter, work, doubt);
+        set_state(cutter, call, failure(cutter, work, doubt));
     else
         commit(cutter, call, match == MATCH_FULL ? PART_WHOLE : PART_BROKEN);
     return call + 1;
+}
+
+static void select_calls(struct cutter *cutter)
+{
+    for (size_t call = 0; call < cutter->cuts->count; call++) {
+        const struct work *whole = &cutter->cuts->items[call].work;
+        struct work *work = &cutter->works[call];
+        *work = *whole;
+        bool here = cutter->ring ? whole->ring
+                                 : work_towards(work, whole, cutter->matcher.rank, cutter->direction, cutter->peer);
+        cutter->wanted[call] = here && matcher_expects(&cutter->matcher, work);
+        if (cutter->wanted[call])
+            part_of(cutter, call)->bytes += work->bytes;
+    }
 }
 
 static void cut_selected(struct cutter *cutter, bool ring, int32_t peer)
@@ -347,21 +370,34 @@ static void cut_selected(struct cutter *cutter, bool ring, int32_t peer)
     cutter->ring = ring;
     cutter->peer = peer;
     cutter->last_ns = 0;
+    select_calls(cutter);
     for (size_t call = 0; call < cutter->cuts->count;)
         call = cut_call(cutter, call);
 }
 
-/* Each peer once, in order of the first call to it. */
+static int by_rank(const void *a, const void *b)
+{
+    int32_t left = *(const int32_t *)a;
+    int32_t right = *(const int32_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Every peer that a call names or a lane leads to, once. */
 static void cut_peers(struct cutter *cutter)
 {
-    for (size_t call = 0; call < cutter->cuts->count; call++) {
-        const struct work *work = work_of(cutter, call);
-        bool seen = work->ring;
-        for (size_t before = 0; before < call && !seen; before++)
-            seen = !work_of(cutter, before)->ring && work_of(cutter, before)->peer == work->peer;
-        if (!seen)
-            cut_selected(cutter, false, work->peer);
-    }
+    ARRAY(int32_t) peers = {0};
+
+    for (size_t call = 0; call < cutter->cuts->count; call++)
+        if (!cutter->cuts->items[call].work.ring)
+            *(int32_t *)array_add(&peers) = cutter->cuts->items[call].work.peer;
+    for (size_t i = 0; i < cutter->lanes->count; i++)
+        if (cutter->lanes->items[i].point_to_point)
+            *(int32_t *)array_add(&peers) = cutter->lanes->items[i].peer_rank;
+    array_sort(&peers, by_rank);
+    for (size_t i = 0; i < peers.count; i++)
+        if (peers.items[i] >= 0 && (i == 0 || peers.items[i] != peers.items[i - 1]))
+            cut_selected(cutter, false, peers.items[i]);
+    array_fini(&peers);
 }
 
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
@@ -374,10 +410,14 @@ void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_d
     matcher_init(&cutter.matcher, lanes, rank, bound_ns);
     cutter.at = array_zeroed(lanes->count * sizeof *cutter.at);
     cutter.trial = array_zeroed(lanes->count * sizeof *cutter.trial);
+    cutter.works = array_zeroed(cuts->count * sizeof *cutter.works);
+    cutter.wanted = array_zeroed(cuts->count * sizeof *cutter.wanted);
     cut_selected(&cutter, true, -1);
     cut_peers(&cutter);
     free(cutter.at);
     free(cutter.trial);
+    free(cutter.works);
+    free(cutter.wanted);
     array_fini(&cutter.shares);
     matcher_fini(&cutter.matcher);
 }

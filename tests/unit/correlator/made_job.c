@@ -28,8 +28,9 @@ struct maker {
     struct made_job *job;
     struct connection rings[MADE_RANKS_MAX][4];
     struct connection pairs[MADE_RANKS_MAX];
-    uint64_t free_ns[MADE_RANKS_MAX];    /* when the rank's stream is free */
-    uint64_t enqueue_ns[MADE_RANKS_MAX]; /* when its host enqueues next */
+    struct connection others[MADE_RANKS_MAX][MADE_RANKS_MAX]; /* by sender and receiver */
+    uint64_t free_ns[MADE_RANKS_MAX];                         /* when the rank's stream is free */
+    uint64_t enqueue_ns[MADE_RANKS_MAX];                      /* when its host enqueues next */
     uint64_t sequence;
     uint64_t random;
     uint32_t group;
@@ -93,10 +94,12 @@ static void add_queue_pair(struct maker *maker, int rank, int peer, int place, i
     feed_add(host, RECORD_QUEUE_PAIR, &pair);
 }
 
-/* Ends on a rank: 2c sends on channel c, 2c + 1 receives; the last two are for the group. */
-static struct connection connect_ranks(struct maker *maker, int rank, int end, const uint64_t *created_ns)
+/*
+ * From a rank to another. Ends on a rank: 2c sends on channel c, 2c + 1 receives; two are for the group, two more for
+ * each other rank.
+ */
+static struct connection connect_ranks(struct maker *maker, int rank, int next, int end, const uint64_t *created_ns)
 {
-    int next = (rank + 1) % maker->job->options.ranks;
     int queue_pairs = maker->job->options.queue_pairs;
     uint64_t made_ns = created_ns[rank] > created_ns[next] ? created_ns[rank] : created_ns[next];
     struct connection connection = {0};
@@ -225,10 +228,10 @@ static void arrive(struct maker *maker, struct wave *wave)
 }
 
 /* Plays `slots` slots on one connection; all but the first wait until every rank has sent its first one. */
-static void play(struct maker *maker, int rank, struct connection *connection, const struct wave *wave, unsigned slots)
+static void play(struct maker *maker, int rank, int next, struct connection *connection, const struct wave *wave,
+                 unsigned slots)
 {
     int ranks = maker->job->options.ranks;
-    int next = (rank + 1) % ranks;
     uint64_t took = faulty(maker, MADE_LINK, rank) ? 10 * SLOT_NS : SLOT_NS;
     uint64_t all = 0;
     uint64_t at = wave->data_ns[rank];
@@ -280,7 +283,7 @@ static void collective(struct maker *maker, uint8_t operation, unsigned rounds)
     arrive(maker, &wave);
     for (int rank = 0; rank < options->ranks; rank++)
         for (int channel = 0; channel < options->channels; channel++)
-            play(maker, rank, &maker->rings[rank][channel], &wave, 2 * rounds);
+            play(maker, rank, (rank + 1) % options->ranks, &maker->rings[rank][channel], &wave, 2 * rounds);
     maker->sequence++;
     maker->first = false;
     send_batches(maker);
@@ -299,11 +302,52 @@ static void group(struct maker *maker)
         add_call(maker, rank, OPERATION_RECV, GROUP_BYTES / 4, before, maker->group - 1, maker->group);
     }
     for (int rank = 0; rank < options->ranks && maker->group == 1; rank++)
-        maker->pairs[rank] = connect_ranks(maker, rank, 2 * options->channels, maker->enqueue_ns);
+        maker->pairs[rank] =
+            connect_ranks(maker, rank, (rank + 1) % options->ranks, 2 * options->channels, maker->enqueue_ns);
     arrive(maker, &wave);
     for (int rank = 0; rank < options->ranks; rank++)
-        play(maker, rank, &maker->pairs[rank], &wave, GROUP_BYTES / SLICE_BYTES);
+        play(maker, rank, (rank + 1) % options->ranks, &maker->pairs[rank], &wave, GROUP_BYTES / SLICE_BYTES);
     send_batches(maker);
+}
+
+static void connect_all(struct maker *maker)
+{
+    const struct made_options *options = &maker->job->options;
+
+    for (int rank = 0; rank < options->ranks; rank++)
+        for (int distance = 1; distance < options->ranks; distance++) {
+            int to = (rank + distance) % options->ranks;
+            int end = 2 * (options->channels + distance);
+            maker->others[rank][to] = connect_ranks(maker, rank, to, end, maker->enqueue_ns);
+        }
+}
+
+/* What is sent between ranks, each pair's part in GROUP_BYTES; with a root all of it comes from there or goes there. */
+static void exchange(struct maker *maker, uint8_t operation, int root)
+{
+    const struct made_options *options = &maker->job->options;
+    struct wave wave;
+
+    for (int rank = 0; rank < options->ranks; rank++)
+        add_call(maker, rank, operation, GROUP_BYTES / 4, root, maker->sequence, 0);
+    if (maker->others[0][1].data_flow[0] == 0)
+        connect_all(maker);
+    arrive(maker, &wave);
+    for (int from = 0; from < options->ranks; from++)
+        for (int to = 0; to < options->ranks; to++) {
+            bool wanted = operation == OPERATION_ALL_TO_ALL || (operation == OPERATION_GATHER ? to : from) == root;
+            if (from != to && wanted)
+                play(maker, from, to, &maker->others[from][to], &wave, GROUP_BYTES / SLICE_BYTES);
+        }
+    maker->sequence++;
+    send_batches(maker);
+}
+
+static void exchanges(struct maker *maker)
+{
+    exchange(maker, OPERATION_ALL_TO_ALL, -1);
+    exchange(maker, OPERATION_GATHER, 1);
+    exchange(maker, OPERATION_SCATTER, 1);
 }
 
 static void begin_step(struct maker *maker)
@@ -333,6 +377,8 @@ static void play_step(struct maker *maker)
     collective(maker, OPERATION_REDUCE_SCATTER, others);
     if (maker->job->options.groups)
         group(maker);
+    if (maker->job->options.exchanges)
+        exchanges(maker);
     maker->job->step_end_ns[maker->step] = latest_free(maker);
 }
 
@@ -349,7 +395,8 @@ static void set_up(struct maker *maker)
         maker->free_ns[rank] = START_NS - 300 * MADE_MS;
     for (int channel = 0; channel < options->channels; channel++)
         for (int rank = 0; rank < options->ranks; rank++)
-            maker->rings[rank][channel] = connect_ranks(maker, rank, 2 * channel, maker->free_ns);
+            maker->rings[rank][channel] =
+                connect_ranks(maker, rank, (rank + 1) % options->ranks, 2 * channel, maker->free_ns);
     for (int rank = 0; rank < options->ranks; rank++) {
         job->data_flow[rank] = maker->rings[rank][0].data_flow[0];
         job->credit_flow[rank] = maker->rings[rank][0].credit_flow;
@@ -365,7 +412,7 @@ struct made_job *made_create(const struct made_options *options)
 
     job->options = *options;
     job->options.queue_pairs = options->queue_pairs == 0 ? 1 : options->queue_pairs;
-    job->operations = options->groups ? 5 : 4;
+    job->operations = 4 + options->groups + 3 * options->exchanges;
     feed_init(&job->nic, EMITTER_NIC, 0xa1, 0xb1, options->nic_offset_ns);
     feed_init(&job->host, EMITTER_HOST, 0xa2, 0xb2, options->host_offset_ns);
     set_up(&maker);

@@ -35,8 +35,9 @@ struct made_options {
     uint64_t seed;
     int64_t nic_offset_ns;
     int64_t host_offset_ns;
-    bool warm_up; /* operations before the first step that no step has */
-    bool groups;  /* a send to the next rank and a receive from the one before, in one group */
+    bool warm_up;   /* operations before the first step that no step has */
+    bool groups;    /* a send to the next rank and a receive from the one before, in one group */
+    bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
 };
 
 struct made_job {

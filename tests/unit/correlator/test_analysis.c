@@ -82,6 +82,26 @@ static void test_every_byte_in_its_operation(void **state)
         }
 }
 
+/* Calls that move data between many pairs, over as many connections, in rings and groups besides. */
+static void test_exchanges(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= 5; ranks++) {
+        struct made_options options = plain;
+        options.ranks = ranks;
+        options.exchanges = true;
+        struct made_job *job = made_create(&options);
+        struct analysis *analysis = analysed(job);
+        size_t between_pairs = 0;
+        check_whole(analysis, job);
+        for (size_t i = 0; i < analysis->job.operations.count; i++)
+            between_pairs += analysis->job.operations.items[i].algorithm == ALGORITHM_POINT_TO_POINT;
+        assert_int_equal(between_pairs, 4 * (size_t)options.steps);
+        analysis_destroy(&analysis);
+        made_destroy(job);
+    }
+}
+
 /* How connections can be made, and slots dealt to their queue pairs. */
 static const struct dealing {
     int queue_pairs;
@@ -525,6 +545,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_in_its_operation),
+        cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
         cmocka_unit_test(test_clocks_that_differ),
