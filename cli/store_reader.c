@@ -19,7 +19,7 @@
 
 /* As in correlator/store/schema.sql. */
 #define APPLICATION_ID     1364218691
-#define SCHEMA_VERSION     2
+#define SCHEMA_VERSION     3
 #define BUSY_TIMEOUT_MS    2000
 #define URI_BYTES_PER_BYTE 3
 

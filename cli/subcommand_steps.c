@@ -53,8 +53,8 @@ static const struct listing steps = {
     "operation.place || ': ' || operation.kind, step.late_operation, operation.kind, operation.place, "
     "(SELECT group_concat(class, ', ') FROM "
     "(SELECT DISTINCT class FROM verdict WHERE verdict.step = step.id ORDER BY class)), "
-    "(SELECT group_concat(class || CASE WHEN peer_rank IS NULL THEN ', rank ' || rank "
-    "ELSE ', ' || rank || '->' || peer_rank END, '; ') FROM "
+    "(SELECT group_concat(class || CASE WHEN rank IS NULL THEN ', all ranks' WHEN peer_rank IS NULL "
+    "THEN ', rank ' || rank ELSE ', ' || rank || '->' || peer_rank END, '; ') FROM "
     "(SELECT * FROM verdict WHERE verdict.step = step.id ORDER BY size_ns DESC, id)) "
     "FROM step LEFT JOIN operation ON operation.id = step.late_operation ORDER BY step.id",
     step_columns,
@@ -65,12 +65,13 @@ static const struct column verdict_columns[] = {
     {"step", NULL, COLUMN_INTEGER},      {"class", NULL, COLUMN_TEXT},       {"rank", NULL, COLUMN_INTEGER},
     {"peer_rank", NULL, COLUMN_INTEGER}, {"device", NULL, COLUMN_TEXT},      {"operation", NULL, COLUMN_INTEGER},
     {"size_ns", NULL, COLUMN_INTEGER},   {"bound_ns", NULL, COLUMN_INTEGER}, {"confidence", NULL, COLUMN_REAL},
-    {"evidence", NULL, COLUMN_TEXT},
+    {"evidence", NULL, COLUMN_TEXT},     {"more", NULL, COLUMN_TEXT},
 };
 
 static const struct listing verdicts = {
     "verdicts",
-    "SELECT step, class, rank, peer_rank, device, operation, size_ns, bound_ns, confidence, evidence FROM verdict "
+    "SELECT step, class, rank, peer_rank, device, operation, size_ns, bound_ns, confidence, evidence, more FROM "
+    "verdict "
     "ORDER BY step, size_ns DESC, id",
     verdict_columns,
     sizeof(verdict_columns) / sizeof(verdict_columns[0]),
@@ -86,6 +87,13 @@ static int say_partial(struct report *report)
     return result;
 }
 
+static void say_hang(struct report *report, const struct store_query *query)
+{
+    (void)query;
+    report_say(report, 0,
+               "an operation was begun behind the last step and does not end: qpscope why says who is missing");
+}
+
 static int print_steps(struct report *report)
 {
     size_t rows = 0;
@@ -99,6 +107,9 @@ static int print_steps(struct report *report)
         report_say(report, 0, "no steps yet: none of the job's operations has been seen to repeat");
     } else {
         result = say_partial(report);
+    }
+    if (result == 0 && !report->as_json) {
+        result = report_each(report, "SELECT 1 FROM verdict WHERE step IS NULL LIMIT 1", NULL, 0, say_hang, NULL);
     }
     return result == 0 ? loss_report(report) : result;
 }

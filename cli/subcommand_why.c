@@ -38,7 +38,7 @@ static const struct {
     const char *name;
     const char *meaning;
 } classes[] = {
-#define VERDICT_CLASS(name, text, fields, meaning) {text, meaning},
+#define VERDICT_CLASS(name, text, fields, meaning, more) {text, meaning},
 #include "correlator/verdict/verdict_class.def"
 #undef VERDICT_CLASS
 };
@@ -67,13 +67,14 @@ static const struct column summary_columns[] = {
 };
 
 #define PLACE                                                                                                          \
-    "CASE WHEN rank IS NULL THEN 'unknown rank' WHEN peer_rank IS NULL THEN 'rank ' || rank "                          \
+    "CASE WHEN rank IS NULL THEN CASE class WHEN 'hang' THEN 'nobody alone' ELSE 'all ranks' END WHEN peer_rank IS "   \
+    "NULL THEN 'rank ' || rank "                                                                                       \
     "ELSE 'link rank ' || rank || ' to rank ' || peer_rank END || coalesce(' (' || device || ')', '')"
 
 /* One row a culprit: the largest verdict of it in each step, then the median of those over its steps. */
 #define CULPRITS                                                                                                       \
     "WITH by_step AS (SELECT class, rank, peer_rank, device, step, max(size_ns) AS size_ns FROM verdict "              \
-    "GROUP BY class, rank, peer_rank, device, step), "                                                                 \
+    "WHERE step IS NOT NULL GROUP BY class, rank, peer_rank, device, step), "                                          \
     "ranked AS (SELECT *, row_number() OVER (PARTITION BY class, rank, peer_rank, device ORDER BY size_ns) AS n, "     \
     "count(*) OVER (PARTITION BY class, rank, peer_rank, device) AS steps FROM by_step), "                             \
     "culprit AS (SELECT class, rank, peer_rank, device, steps, (SELECT count(*) FROM step) AS steps_total, "           \
@@ -98,14 +99,27 @@ static const struct column verdict_columns[] = {
     {"device", NULL, COLUMN_TEXT},      {"operation", NULL, COLUMN_INTEGER},    {"place", NULL, COLUMN_INTEGER},
     {"kind", NULL, COLUMN_TEXT},        {"communicator", NULL, COLUMN_INTEGER}, {"size_ns", NULL, COLUMN_INTEGER},
     {"bound_ns", NULL, COLUMN_INTEGER}, {"confidence", NULL, COLUMN_REAL},      {"evidence", NULL, COLUMN_TEXT},
+    {"more", NULL, COLUMN_TEXT},
 };
+
+#define VERDICTS                                                                                                       \
+    "SELECT class, rank, peer_rank, device, operation, operation.place, operation.kind, operation.communicator, "      \
+    "size_ns, bound_ns, confidence, evidence, more, " PLACE                                                            \
+    ", CASE WHEN verdict.step IS NULL THEN 'after the last whole step' "                                               \
+    "ELSE 'in operation ' || operation.place || ' of the step' END "                                                   \
+    "FROM verdict JOIN operation ON operation.id = verdict.operation WHERE verdict.step "
 
 static const struct listing verdicts = {
     "verdicts",
-    "SELECT class, rank, peer_rank, device, operation, operation.place, operation.kind, operation.communicator, "
-    "size_ns, "
-    "bound_ns, confidence, evidence, " PLACE " FROM verdict JOIN operation ON operation.id = verdict.operation "
-    "WHERE verdict.step = ?1 ORDER BY size_ns DESC, verdict.id",
+    VERDICTS "= ?1 ORDER BY size_ns DESC, verdict.id",
+    verdict_columns,
+    COUNT(verdict_columns),
+};
+
+/* What hangs belongs to no whole step. */
+static const struct listing hangs = {
+    "hangs",
+    VERDICTS "IS NULL ORDER BY size_ns DESC, verdict.id",
     verdict_columns,
     COUNT(verdict_columns),
 };
@@ -116,17 +130,18 @@ static const struct column number_columns[] = {
     {"flow", NULL, COLUMN_INTEGER},      {"side", NULL, COLUMN_TEXT},        {"metric", NULL, COLUMN_TEXT},
     {"priority", NULL, COLUMN_INTEGER},  {"from_ns", NULL, COLUMN_INTEGER},  {"to_ns", NULL, COLUMN_INTEGER},
     {"amount", NULL, COLUMN_INTEGER},    {"usual", NULL, COLUMN_REAL},       {"share", NULL, COLUMN_REAL},
-    {"first_row", NULL, COLUMN_INTEGER}, {"last_row", NULL, COLUMN_INTEGER},
+    {"first_row", NULL, COLUMN_INTEGER}, {"last_row", NULL, COLUMN_INTEGER}, {"rank", NULL, COLUMN_INTEGER},
+    {"tid", NULL, COLUMN_INTEGER},
 };
 
 /* What was counted while the slow transfer ran (of a late rank: while its first frame was waited for). */
 static const struct listing numbers = {
     "evidence",
     "SELECT e.verdict, v.class, e.decides, e.source, e.port, port.name, e.flow, e.side, e.metric, e.priority, "
-    "e.from_ns, e.to_ns, e.amount, e.usual, e.share, e.first_row, e.last_row "
+    "e.from_ns, e.to_ns, e.amount, e.usual, e.share, e.first_row, e.last_row, e.rank, e.tid "
     "FROM verdict_evidence AS e JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = "
     "e.port "
-    "WHERE v.step = ?1 ORDER BY v.size_ns DESC, v.id, e.decides DESC, e.rowid",
+    "WHERE v.step IS ?1 OR v.step IS NULL ORDER BY v.size_ns DESC, v.id, e.decides DESC, e.rowid",
     number_columns,
     COUNT(number_columns),
 };
@@ -206,45 +221,52 @@ static void say_verdict(struct report *report, const struct store_query *query)
     const char *class = store_query_value(query, 0).text;
     char size[TEXT_NUMBER_BYTES];
     char bound[TEXT_NUMBER_BYTES];
-    report_say(
-        report, 0,
-        "%s: %s, %s ±%s, in operation %" PRId64 " of the step (%s on communicator %" PRId64 "), confidence %.0f %%",
-        class, store_query_value(query, 12).text, text_duration(size, store_query_value(query, 8).integer),
-        text_duration(bound, store_query_value(query, 9).integer), store_query_value(query, 5).integer,
-        store_query_value(query, 6).text, store_query_value(query, 7).integer, store_query_value(query, 10).real * 100);
+    report_say(report, 0, "%s: %s, %s ±%s, %s (%s on communicator %" PRId64 "), confidence %.0f %%", class,
+               store_query_value(query, 13).text, text_duration(size, store_query_value(query, 8).integer),
+               text_duration(bound, store_query_value(query, 9).integer), store_query_value(query, 14).text,
+               store_query_value(query, 6).text, store_query_value(query, 7).integer,
+               store_query_value(query, 10).real * 100);
     report_say(report, 2, "it means: %s", class_meaning(class));
     report_say(report, 2, "evidence: %s", store_query_value(query, 11).text);
+    if (store_query_value(query, 12).kind == STORE_TEXT)
+        report_say(report, 2, "what would tell more, if it goes on: %s", store_query_value(query, 12).text);
 }
 
 #define AMOUNT(of) "CASE WHEN share IS NULL THEN printf('%.4g', " of ") ELSE printf('%.3f ms', " of " / 1e6) END"
 
-/* For people, a link's flows together. */
-#define NUMBERS_SAID                                                                                                   \
+#define NUMBER_PLACE                                                                                                   \
+    "CASE WHEN count(*) > 1 THEN count(*) || CASE e.source WHEN 'transport' THEN ' ranks' ELSE ' flows' END "          \
+    "WHEN e.rank IS NOT NULL THEN 'rank ' || e.rank || coalesce(', thread ' || e.tid, '') "                            \
+    "WHEN e.source = 'failure' THEN 'an unknown rank' "                                                                \
+    "WHEN e.port IS NULL THEN 'flow ' || e.flow ELSE 'port ' || port.name END || ' (' || e.side || ')'"
+
+#define NUMBER_ROWS                                                                                                    \
+    "e.source || ' ' || group_concat(e.first_row || CASE WHEN e.last_row = e.first_row THEN '' "                       \
+    "ELSE '-' || e.last_row END, ', ')"
+
+/* For people, a link's flows together, and the ranks that used sockets. */
+#define NUMBERS_OF(verdicts)                                                                                           \
     "SELECT class, decides, metric || coalesce(' of priority ' || priority, ''), " AMOUNT(                             \
         "amount") ", span_ns, "                                                                                        \
-                  "printf(' (%.0f %%)', share * 100), " AMOUNT(                                                        \
-                      "usual") ", place, rows, share IS NULL FROM (SELECT v.class, "                                   \
-                               "e.decides, e.metric, e.priority, sum(e.amount) AS amount, max(e.to_ns - e.from_ns) "   \
-                               "AS span_ns, "                                                                          \
-                               "sum(e.share) AS share, max(e.usual) AS usual, CASE WHEN count(*) > 1 THEN count(*) "   \
-                               "|| ' flows' "                                                                          \
-                               "WHEN e.port IS NULL THEN 'flow ' || e.flow ELSE 'port ' || port.name END || ' (' || "  \
-                               "e.side || ')' AS place, "                                                              \
-                               "e.source || ' ' || group_concat(e.first_row || CASE WHEN e.last_row = e.first_row "    \
-                               "THEN '' "                                                                              \
-                               "ELSE '-' || e.last_row END, ', ') AS rows, v.size_ns, v.id, min(e.rowid) AS first "    \
-                               "FROM verdict_evidence AS e "                                                           \
-                               "JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON port.id = e.port WHERE "       \
-                               "v.step = ?1 "                                                                          \
-                               "GROUP BY v.id, e.decides, e.metric, e.priority, e.port, e.side) ORDER BY size_ns "     \
-                               "DESC, id, decides DESC, first"
+                  "printf(' (%.0f %%)', share * 100), coalesce(', usual ' || " AMOUNT(                                 \
+                      "usual") ", ''), place, rows, share IS NULL "                                                    \
+                               "FROM (SELECT v.class, e.decides, e.metric, e.priority, sum(e.amount) AS amount, "      \
+                               "max(e.to_ns - e.from_ns) AS span_ns, sum(e.share) AS share, max(e.usual) AS "          \
+                               "usual, " NUMBER_PLACE " AS place, " NUMBER_ROWS                                        \
+                               " AS rows, v.size_ns, v.id, min(e.rowid) AS first "                                     \
+                               "FROM verdict_evidence AS e JOIN verdict AS v ON v.id = e.verdict LEFT JOIN port ON "   \
+                               "port.id = e.port "                                                                     \
+                               "WHERE v.step " verdicts                                                                \
+                               " GROUP BY v.id, e.decides, e.metric, e.priority, e.port, e.side, "                     \
+                               "CASE e.source WHEN 'transport' THEN NULL ELSE e.rank END) ORDER BY size_ns DESC, id, " \
+                               "decides DESC, first"
 
 static void say_number(struct report *report, const struct store_query *query)
 {
     char span[TEXT_NUMBER_BYTES];
-    report_say(report, 2, "counted beside %s%s: %s at %s: %s in %s%s, usual %s; rows: %s",
-               store_query_value(query, 0).text, store_query_value(query, 1).integer != 0 ? "" : ", not decisive",
-               store_query_value(query, 2).text, store_query_value(query, 7).text, store_query_value(query, 3).text,
+    report_say(report, 2, "counted beside %s%s: %s at %s: %s in %s%s%s; rows: %s", store_query_value(query, 0).text,
+               store_query_value(query, 1).integer != 0 ? "" : ", not decisive", store_query_value(query, 2).text,
+               store_query_value(query, 7).text, store_query_value(query, 3).text,
                text_duration(span, store_query_value(query, 4).integer),
                store_query_value(query, 9).integer != 0 ? "" : store_query_value(query, 5).text,
                store_query_value(query, 6).text, store_query_value(query, 8).text);
@@ -329,7 +351,7 @@ static int print_verdicts(struct report *report, const struct subject *subject)
         return result;
     }
     return report->as_json ? report_list(report, &numbers, &subject->step, 1, NULL)
-                           : report_each(report, NUMBERS_SAID, &subject->step, 1, say_number, NULL);
+                           : report_each(report, NUMBERS_OF("= ?1"), &subject->step, 1, say_number, NULL);
 }
 
 static int print_operation(struct report *report, const struct subject *subject)
@@ -344,6 +366,30 @@ static int print_operation(struct report *report, const struct subject *subject)
     }
     if (result == 0 && !report->as_json) {
         result = report_each(report, NOT_SEEN, &subject->operation, 1, say_not_seen, NULL);
+    }
+    return result;
+}
+
+#define HANGING_OPERATION "SELECT operation FROM verdict WHERE step IS NULL ORDER BY size_ns DESC, id LIMIT 1"
+
+/* What hangs now comes before all that was slow. */
+static int print_hangs(struct report *report)
+{
+    struct subject subject = {.step = {.kind = STORE_NULL}};
+    size_t count = 0;
+    if (report->as_json) {
+        return report_list(report, &hangs, NULL, 0, NULL);
+    }
+    int result = report_each(report, hangs.sql, NULL, 0, say_verdict, &count);
+    if (result == 0 && count != 0) {
+        result = report_each(report, NUMBERS_OF("IS NULL"), NULL, 0, say_number, NULL);
+    }
+    if (result == 0 && count != 0) {
+        result = store_reader_number(report->store, HANGING_OPERATION, NULL, 0, &subject.operation);
+    }
+    if (result == 0 && count != 0) {
+        result = print_operation(report, &subject);
+        putchar('\n');
     }
     return result;
 }
@@ -382,6 +428,9 @@ static int print_why(struct report *report, const struct store_value *wanted)
     struct subject subject;
     int result = find_subject(report, wanted, &subject);
     if (result != 0) {
+        return result;
+    }
+    if (wanted->kind == STORE_NULL && (result = print_hangs(report)) != 0) {
         return result;
     }
     if (subject.step.kind == STORE_NULL) {

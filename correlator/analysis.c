@@ -44,11 +44,11 @@ static void forget_run(struct analysis *analysis)
 {
     if (!analysis->ran)
         return;
-    posting_fini(&analysis->posting);
-    hosted_fini(&analysis->hosted);
     job_fini(&analysis->job);
     evidence_fini(&analysis->evidence);
     memset(&analysis->evidence, 0, sizeof analysis->evidence);
+    posting_fini(&analysis->posting);
+    hosted_fini(&analysis->hosted);
     array_fini(&analysis->records);
     array_fini(&analysis->pins);
     counted_fini(&analysis->counted);
@@ -76,10 +76,13 @@ void analysis_run(struct analysis *analysis)
     pin_find(&analysis->pins, &analysis->naming, &analysis->intake, &analysis->timeline);
     node_run(&analysis->records, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->gaps);
     struct job_ranks ranks = {.context = &analysis->naming, .rank_of = rank_of};
-    evidence_find(&analysis->evidence, &analysis->naming, &analysis->counted, &analysis->intake);
-    job_build(&analysis->job, ranks, &analysis->evidence, analysis->records.items, analysis->records.count);
-    hosted_build(&analysis->hosted, &analysis->naming, &analysis->intake, &analysis->timeline, &analysis->job);
+    hosted_build(&analysis->hosted, &analysis->naming, &analysis->intake, &analysis->timeline);
     posting_build(&analysis->posting, &analysis->naming, &analysis->intake, &analysis->timeline);
+    struct host_tables tables = {&analysis->naming, &analysis->hosted, &analysis->posting, &analysis->intake,
+                                 &analysis->timeline};
+    evidence_find(&analysis->evidence, &analysis->naming, &analysis->counted, &analysis->intake);
+    host_evidence_find(&analysis->evidence.host, &tables);
+    job_build(&analysis->job, ranks, &analysis->evidence, analysis->records.items, analysis->records.count);
     analysis->ran = true;
 }
 

@@ -20,6 +20,7 @@
 #include "correlator/naming/naming.h"
 #include "correlator/node/node.h"
 #include "correlator/verdict/evidence_find.h"
+#include "correlator/verdict/host_evidence_find.h"
 
 #define ANALYSIS_MEMORY_BYTES (1024u * 1024u * 1024u)
 

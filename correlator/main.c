@@ -114,7 +114,10 @@ static void say_news(struct correlator *correlator)
     }
     for (; correlator->verdicts_said < job->verdicts.count; correlator->verdicts_said++) {
         const struct verdict *verdict = &job->verdicts.items[correlator->verdicts_said];
-        log_info("step %d: %s, rank %d, %.3f ms: %s", verdict->step, verdict_class_name(verdict->class), verdict->rank,
+        char where[32] = "after the last whole step";
+        if (verdict->step >= 0)
+            snprintf(where, sizeof where, "step %d", verdict->step);
+        log_info("%s: %s, rank %d, %.3f ms: %s", where, verdict_class_name(verdict->class), verdict->rank,
                  (double)verdict->size_ns / 1e6, verdict->evidence);
     }
 }

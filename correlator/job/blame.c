@@ -80,6 +80,8 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
     uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
     uint64_t held_ns = record->held_ns > free_ns ? record->held_ns : free_ns;
+    if (record->host_ready_ns > held_ns) /* until its proxy had offered buffers, it cannot have sent for its GPU */
+        held_ns = record->host_ready_ns;
     if (record->gpu_ready_ns > held_ns)
         blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - held_ns);
     blame->hidden_ns[BLAME_GPU] = (int64_t)(held_ns - free_ns);

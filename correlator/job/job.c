@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "correlator/job/step.h"
+#include "correlator/job/transport.h"
 #include "correlator/node/arrival.h"
 #include "correlator/verdict/verdict.h"
 
@@ -321,6 +322,7 @@ void job_build(struct job *job, struct job_ranks ranks, const struct evidence *e
     number_groups(job);
     arrival_find(job);
     step_find(job);
+    transport_find(job);
     verdict_find(job);
 }
 
@@ -331,6 +333,7 @@ void job_fini(struct job *job)
     array_fini(&job->rank_operation_of);
     array_fini(&job->steps);
     array_fini(&job->rank_steps);
+    array_fini(&job->transports);
     for (size_t i = 0; i < job->verdicts.count; i++)
         array_fini(&job->verdicts.items[i].numbers);
     array_fini(&job->verdicts);
@@ -345,9 +348,19 @@ const char *arrival_of_name(enum arrival_of of)
 const char *verdict_class_name(enum verdict_class class)
 {
     static const char *const names[] = {
-#define VERDICT_CLASS(name, text, fields, meaning) text,
+#define VERDICT_CLASS(name, text, fields, meaning, more) text,
 #include "correlator/verdict/verdict_class.def"
 #undef VERDICT_CLASS
     };
     return names[class];
+}
+
+uint32_t verdict_class_more(enum verdict_class class)
+{
+    static const uint32_t mores[] = {
+#define VERDICT_CLASS(name, text, fields, meaning, more) (more),
+#include "correlator/verdict/verdict_class.def"
+#undef VERDICT_CLASS
+    };
+    return mores[class];
 }

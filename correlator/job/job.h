@@ -78,38 +78,72 @@ struct rank_step {
 };
 
 enum verdict_class {
-#define VERDICT_CLASS(name, text, fields, meaning) VERDICT_##name,
+#define VERDICT_CLASS(name, text, fields, meaning, more) VERDICT_##name,
 #include "correlator/verdict/verdict_class.def"
 #undef VERDICT_CLASS
     VERDICT_CLASSES
 };
 
-struct verdict_evidence { /* one count that stood out beside a verdict */
-    uint8_t kind;         /* index of evidence_kinds */
+enum transport_kind {
+    TRANSPORT_NONE, /* nothing was seen to be sent */
+    TRANSPORT_RDMA,
+    TRANSPORT_SOCKETS, /* no queue pair carried anything, and the library's threads sent enough over TCP */
+    TRANSPORT_UNKNOWN, /* they sent something over TCP, but not enough */
+};
+
+struct transport { /* of one rank, in one step or in all that was seen of it */
+    int32_t rank;
+    int32_t step; /* -1 = in all */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    uint64_t asked_bytes; /* buffers of its data calls */
+    uint64_t rdma_bytes;  /* payload that its queue pairs sent for them */
+    uint64_t tcp_bytes;   /* that the library's threads in its process sent; a sum's share of the time is taken */
+    enum transport_kind kind;
+};
+
+enum verdict_source { /* the table in which a number's rows are */
+                      VERDICT_OF_PORT,
+                      VERDICT_OF_FLOW,
+                      VERDICT_OF_DELAY,
+                      VERDICT_OF_MARKER,
+                      VERDICT_OF_POST,
+                      VERDICT_OF_TRANSPORT,
+                      VERDICT_OF_FAILURE,
+};
+
+struct verdict_evidence { /* one number beside a verdict */
+    const char *metric;   /* its unit last */
+    uint8_t kind;         /* of ports and flows: index of evidence_kinds */
+    uint8_t source;       /* enum verdict_source */
     bool of_port;
-    bool decides; /* the class rests on it */
+    bool decides;     /* the class rests on it */
+    bool is_duration; /* its amount is nanoseconds */
     uint8_t priority;
     uint8_t side;     /* enum evidence_side */
     int32_t owner;    /* port or flow */
+    int32_t rank;     /* whose thread, post, transport or failure; of ports and flows -1 */
+    uint32_t tid;     /* 0 = of no one thread */
     uint64_t from_ns; /* the time that was looked at */
     uint64_t to_ns;
     uint64_t amount;
-    double usual;      /* what would have been usual in such a time, over the whole link */
+    double usual;      /* what would have been usual in such a time, over the whole link; below 0: not known */
     int32_t first_row; /* its changes, in the table that the store keeps of them */
     int32_t last_row;
 };
 
 struct verdict {
-    int32_t step;
+    int32_t step; /* -1: of a hang, which belongs to no whole step */
     enum verdict_class class;
-    int32_t rank;
+    int32_t rank;      /* -1 = all, or nobody in particular */
     int32_t peer_rank; /* -1 = none */
     char device[DEVICE_NAME_BYTES + 1];
     int32_t operation;
     uint64_t size_ns;
+    uint64_t limit_ns; /* of a late rank: what it stood out from, by the job's own spread */
     uint64_t bound_ns;
     double confidence;
-    char evidence[640];
+    char evidence[1400];
     ARRAY(struct verdict_evidence) numbers;
 };
 
@@ -129,6 +163,7 @@ struct job {
     ARRAY(int32_t) rank_operation_of;             /* for each record given to job_build: its rank operation */
     ARRAY(struct step) steps;
     ARRAY(struct rank_step) rank_steps;
+    ARRAY(struct transport) transports; /* by rank; each rank's whole first, then its steps */
     ARRAY(struct verdict) verdicts;
 };
 
@@ -138,3 +173,6 @@ void job_fini(struct job *job);
 
 const char *arrival_of_name(enum arrival_of of); /* NULL for unknown */
 const char *verdict_class_name(enum verdict_class class);
+
+/* What would tell more, if it was followed (enum follow_what: a set of bits); 0: nothing. */
+uint32_t verdict_class_more(enum verdict_class class);

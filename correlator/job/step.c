@@ -271,10 +271,13 @@ static uint64_t usual_tail(const struct job *job, const struct rank_step *steps,
     return usual;
 }
 
+/* Where nobody saw an end, all that is known is that it was not over before the last enqueue. */
 static uint64_t step_end(const struct record_rank_operation *record, uint64_t usual_ns)
 {
     uint64_t longest = record->received_ns + TAIL_TIMES * usual_ns;
 
+    if (record->end_ns == 0)
+        return record->enqueued_ns;
     return record->received_ns != 0 && record->end_ns > longest ? longest : record->end_ns;
 }
 
@@ -301,7 +304,7 @@ static void add_rank_steps(struct job *job, const struct sequence *sequence)
         if (step < 0)
             continue;
         bool later =
-            own[step].start_ns == 0 || of->record.end_ns > job->rank_operations.items[last[step]].record.end_ns;
+            own[step].start_ns == 0 || of->record.end_ns >= job->rank_operations.items[last[step]].record.end_ns;
         add_operation(&own[step], of);
         last[step] = later ? sequence->of.items[i] : last[step];
     }

@@ -7,7 +7,7 @@
 -- communicator. Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
 
 PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other SQLite file
-PRAGMA user_version = 2;            -- rises with every change of the tables or of what is in them
+PRAGMA user_version = 3;            -- rises with every change of the tables or of what is in them
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, connections_contradicted, ...
@@ -350,34 +350,37 @@ CREATE TABLE traffic_window ( -- windows that were asked for
 
 CREATE TABLE verdict (
     id         INTEGER PRIMARY KEY,
-    step       INTEGER NOT NULL REFERENCES step(id),
-    class      TEXT NOT NULL, -- host late, gpu late, network slow, pausing, link bad, network lossy, congested, receiver slow
-    rank       INTEGER,       -- the late rank; for a link its sending rank
+    step       INTEGER REFERENCES step(id), -- NULL: of a hang, which belongs to no whole step
+    class      TEXT NOT NULL, -- host late, host late: no cpu, ..., gpu late, network slow, ...: verdict_class.def, doc/store.md
+    rank       INTEGER,       -- the late rank; for a link its sending rank; of a hang who is missing; NULL: all, or nobody alone
     peer_rank  INTEGER,       -- for a link its receiving rank
     device     TEXT,          -- for a link the device at the slow port, as "rxe1/1"
     operation  INTEGER NOT NULL REFERENCES operation(id),
     size_ns    INTEGER NOT NULL,
     bound_ns   INTEGER NOT NULL, -- error bound of size_ns from the clocks
     confidence REAL NOT NULL,    -- 0 to 1
-    evidence   TEXT NOT NULL     -- in words, with numbers
+    evidence   TEXT NOT NULL,    -- in words, with numbers
+    more       TEXT              -- the command that would have its host tell more, from then on; NULL: none
 ) STRICT;
 
-CREATE TABLE verdict_evidence ( -- what was counted beside a verdict, and stood out; several rows add up where a link has several flows
+CREATE TABLE verdict_evidence ( -- the numbers beside a verdict; several rows add up where a link has several flows
     verdict   INTEGER NOT NULL REFERENCES verdict(id),
     decides   INTEGER NOT NULL, -- 1: the verdict's class rests on it
-    source    TEXT NOT NULL,    -- port_counter, flow_event: the table in which first_row to last_row are
+    source    TEXT NOT NULL,    -- the table in which first_row to last_row are: port_counter, flow_event, host_delay, marker, post, transport, failure
     port      INTEGER REFERENCES port(id),
     flow      INTEGER REFERENCES flow(id),
-    side      TEXT NOT NULL,    -- sender, receiver: whose port of the link; flow, answers: what travels with, or against the data
+    side      TEXT NOT NULL,    -- sender, receiver: whose port of the link; flow, answers: what travels with, or against the data; caller, library: whose threads
     metric    TEXT NOT NULL,    -- its unit last
     priority  INTEGER,          -- NULL: of the whole port, or of a flow
     from_ns   INTEGER NOT NULL, -- the time that was looked at: the slow transfer; of a late rank: the wait for its first frame
     to_ns     INTEGER NOT NULL,
     amount    INTEGER NOT NULL, -- what was counted in it
-    usual     REAL NOT NULL,    -- what nine of ten quiet transfers would have counted in as long a time, over the whole link
+    usual     REAL,             -- what nine of ten quiet transfers would have counted in as long a time, over the whole link; of threads: nine of ten quiet waits there, or the other ranks then; NULL: not known
     share     REAL,             -- of a duration: its part of that time
     first_row INTEGER NOT NULL, -- the changes that amount is made of
-    last_row  INTEGER NOT NULL
+    last_row  INTEGER NOT NULL,
+    rank      INTEGER,          -- whose thread, post or failure
+    tid       INTEGER           -- of threads: the one of them that had most of it
 ) STRICT;
 
 CREATE TABLE withheld ( -- classes of verdict that cannot be given of the ranks at a port, or only where something is seen
@@ -443,7 +446,7 @@ CREATE TABLE port_counter ( -- each change of a port's own counters and states
 ) STRICT;
 
 CREATE TABLE marker ( -- a call of the GPU's runtime or driver, as the host made it: never when the GPU did it
-    id             INTEGER PRIMARY KEY,
+    id             INTEGER PRIMARY KEY, -- those of one thread follow each other in order of time
     process        INTEGER NOT NULL REFERENCES process(id),
     kind           TEXT NOT NULL,    -- graph instantiated, graph submitted, waited for a stream, ... (doc/records.md)
     tid            INTEGER NOT NULL,
@@ -458,7 +461,7 @@ CREATE TABLE marker ( -- a call of the GPU's runtime or driver, as the host made
 ) STRICT;
 
 CREATE TABLE host_delay ( -- what kept one thread of a job from running
-    id                   INTEGER PRIMARY KEY,
+    id                   INTEGER PRIMARY KEY, -- those of one thread follow each other: sums, then single stays, in order of time
     process              INTEGER NOT NULL REFERENCES process(id),
     rank                 INTEGER,          -- NULL: the process has none that is known, or several
     tid                  INTEGER NOT NULL,
@@ -476,10 +479,10 @@ CREATE TABLE host_delay ( -- what kept one thread of a job from running
     tcp_retransmissions  INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE followed ( -- when posts and completions were followed; outside of that nothing is in `post`
+CREATE TABLE followed ( -- when something was followed on request; outside of `work` nothing is in `post`
     emitter INTEGER NOT NULL REFERENCES emitter(id),
     request INTEGER NOT NULL, -- the asker's number
-    what    TEXT NOT NULL,
+    what    TEXT NOT NULL,    -- work, submissions, delays
     from_ns INTEGER NOT NULL,
     to_ns   INTEGER NOT NULL,
     hits    INTEGER NOT NULL, -- of the probes, each 2 to 4 us of the job's time

@@ -12,7 +12,7 @@ struct analysis;
 struct store;
 
 #define STORE_APPLICATION_ID 0x51505343 /* "QPSC" */
-#define STORE_SCHEMA_VERSION 2
+#define STORE_SCHEMA_VERSION 3
 
 /*
  * Opens or makes the database; one whose schema is older is emptied and made anew, since rows follow from batches alone

@@ -4,17 +4,9 @@
 #include <string.h>
 
 #include "correlator/store/store_private.h"
+#include "correlator/verdict/host_evidence_find.h"
 
 typedef int64_t i64; /* what the formats take */
-
-static int compare_failures(const void *left, const void *right)
-{
-    const struct failure *a = *(const struct failure *const *)left;
-    const struct failure *b = *(const struct failure *const *)right;
-    if (a->at_ns != b->at_ns)
-        return a->at_ns < b->at_ns ? -1 : 1;
-    return (a > b) - (a < b);
-}
 
 static void put_failure(struct store *store, const struct naming *naming, size_t number, const struct failure *failure)
 {
@@ -31,14 +23,9 @@ static void put_failure(struct store *store, const struct naming *naming, size_t
 
 void store_failure_rows(struct store *store, const struct naming *naming)
 {
-    const size_t count = naming->failures.count;
-    const struct failure **ordered = calloc(count + 1, sizeof(const struct failure *));
-    if (ordered == NULL)
-        abort();
-    for (size_t i = 0; i < count; i++)
-        ordered[i] = &naming->failures.items[i];
-    qsort(ordered, count, sizeof(const struct failure *), compare_failures);
-    for (size_t i = 0; i < count; i++)
+    const struct failure **ordered = host_failures_by_time(naming);
+
+    for (size_t i = 0; i < naming->failures.count; i++)
         put_failure(store, naming, i, ordered[i]);
     free(ordered);
 }

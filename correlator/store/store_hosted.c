@@ -65,6 +65,20 @@ static void put_posts(struct store *store, const struct posting *posting)
     }
 }
 
+static const char *follow_name(uint32_t what)
+{
+    switch (what) {
+    case FOLLOW_WORK:
+        return "work";
+    case FOLLOW_SUBMISSIONS:
+        return "submissions";
+    case FOLLOW_DELAYS:
+        return "delays";
+    default:
+        return "unknown";
+    }
+}
+
 static void put_followed(struct store *store, const struct posting *posting)
 {
     static const char *const ends[] = {"unknown", "in time", "hits spent", "replaced", "refused"};
@@ -73,8 +87,8 @@ static void put_followed(struct store *store, const struct posting *posting)
         const struct followed *followed = &posting->followed.items[i];
         const struct record_followed *record = &followed->record;
         store_put(store, STORE_followed, "iisiiis", (i64)followed->stream + 1, (i64)record->header.source,
-                  record->what == FOLLOW_WORK ? "work" : "unknown", (i64)followed->from_ns, (i64)followed->to_ns,
-                  (i64)record->hits, ends[record->end < sizeof ends / sizeof ends[0] ? record->end : 0]);
+                  follow_name(record->what), (i64)followed->from_ns, (i64)followed->to_ns, (i64)record->hits,
+                  ends[record->end < sizeof ends / sizeof ends[0] ? record->end : 0]);
     }
 }
 
@@ -92,8 +106,8 @@ void store_hosted(struct store *store, const struct analysis *analysis)
     put_delays(store, hosted);
     put_followed(store, &analysis->posting);
     put_posts(store, &analysis->posting);
-    for (size_t i = 0; i < hosted->transports.count; i++) {
-        const struct transport *transport = &hosted->transports.items[i];
+    for (size_t i = 0; i < analysis->job.transports.count; i++) {
+        const struct transport *transport = &analysis->job.transports.items[i];
         store_put(store, STORE_transport, "riiiiiis", (i64)transport->step, (i64)transport->rank,
                   (i64)transport->from_ns, (i64)transport->to_ns, (i64)transport->asked_bytes,
                   (i64)transport->rdma_bytes, (i64)transport->tcp_bytes, transport_name(transport->kind));

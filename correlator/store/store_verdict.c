@@ -23,22 +23,79 @@ static const char *side_name(uint8_t side)
         return "receiver";
     case EVIDENCE_FLOW:
         return "flow";
+    case EVIDENCE_CALLER:
+        return "caller";
+    case EVIDENCE_LIBRARY:
+        return "library";
     default:
         return "answers";
     }
 }
 
+static const char *source_name(uint8_t source)
+{
+    static const char *const names[] = {"port_counter", "flow_event", "host_delay", "marker",
+                                        "post",         "transport",  "failure"}; /* enum verdict_source */
+    return names[source];
+}
+
 static void put_number(struct store *store, size_t verdict, const struct verdict_evidence *number)
 {
-    const struct evidence_kind *kind = &evidence_kinds[number->kind];
     double share = (double)number->amount / (double)(number->to_ns - number->from_ns);
+    bool of_flow = number->source == VERDICT_OF_FLOW;
 
-    store_put(store, STORE_verdict_evidence, "iisrrsskiiidpii", (i64)verdict + 1, (i64)number->decides,
-              number->of_port ? "port_counter" : "flow_event", number->of_port ? row(number->owner) : (i64)-1,
-              number->of_port ? (i64)-1 : row(number->owner), side_name(number->side), evidence_metric_name(kind),
+    store_put(store, STORE_verdict_evidence, "iisrrsskiiippiirk", (i64)verdict + 1, (i64)number->decides,
+              source_name(number->source), number->of_port ? row(number->owner) : (i64)-1,
+              of_flow ? row(number->owner) : (i64)-1, side_name(number->side), number->metric,
               (int)(number->priority != PRIORITY_NONE), (i64)number->priority, (i64)number->from_ns, (i64)number->to_ns,
-              (i64)number->amount, number->usual, (int)evidence_is_duration(kind), share, row(number->first_row),
-              row(number->last_row));
+              (i64)number->amount, (int)(number->usual >= 0), number->usual,
+              (int)(number->is_duration && number->to_ns > number->from_ns), share, row(number->first_row),
+              row(number->last_row), (i64)number->rank, (int)(number->tid != 0), (i64)number->tid);
+}
+
+/* ---- what would tell more ---- */
+
+/* "work, or submissions" */
+static void follow_words(uint32_t what, char *text, size_t bytes)
+{
+    static const char *const words[] = {"work", "submissions", "delays"}; /* by bit of enum follow_what */
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (unsigned bit = 0; bit < sizeof words / sizeof words[0]; bit++)
+        if ((what >> bit & 1) != 0 && length < bytes)
+            length += (size_t)snprintf(text + length, bytes - length, "%s%s", length == 0 ? "" : ", or ", words[bit]);
+}
+
+/* The process of a rank, or -1. */
+static int32_t process_of(const struct naming *naming, int32_t rank)
+{
+    for (size_t i = 0; i < naming->members.count && rank >= 0; i++)
+        if (naming->members.items[i].rank == rank)
+            return naming->members.items[i].process;
+    return -1;
+}
+
+/* "on node-a: qpscope follow --pid 17 --what work, or submissions"; NULL when nothing would. */
+static const char *say_more(const struct analysis *analysis, const struct verdict *verdict, char *text, size_t bytes)
+{
+    uint32_t what = verdict_class_more(verdict->class);
+    int32_t index = process_of(&analysis->naming, verdict->rank);
+    char words[40];
+
+    if (what == 0)
+        return NULL;
+    follow_words(what, words, sizeof words);
+    if (index < 0) {
+        snprintf(text, bytes, "on its host: qpscope follow --what %s", words);
+        return text;
+    }
+    const struct process *process = &analysis->naming.processes.items[index];
+    const struct intake_stream *stream = &analysis->intake.streams.items[process->stream];
+    bool named = stream->greeted && stream->hello.host[0] != '\0';
+    snprintf(text, bytes, "on %.*s: qpscope follow --pid %u --what %s", (int)sizeof stream->hello.host,
+             named ? stream->hello.host : "its host", process->record.pid, words);
+    return text;
 }
 
 /* What a port leaves out, or "all". */
@@ -92,10 +149,12 @@ void store_verdicts(struct store *store, const struct analysis *analysis)
 {
     for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
         const struct verdict *verdict = &analysis->job.verdicts.items[i];
-        store_put(store, STORE_verdict, "iisrrsiiids", (i64)i + 1, (i64)verdict->step,
+        char more[192];
+        store_put(store, STORE_verdict, "irsrrsiiidss", (i64)i + 1, (i64)verdict->step,
                   verdict_class_name(verdict->class), (i64)verdict->rank, (i64)verdict->peer_rank,
                   verdict->device[0] == '\0' ? NULL : verdict->device, row(verdict->operation), (i64)verdict->size_ns,
-                  (i64)verdict->bound_ns, verdict->confidence, verdict->evidence);
+                  (i64)verdict->bound_ns, verdict->confidence, verdict->evidence,
+                  say_more(analysis, verdict, more, sizeof more));
         for (size_t j = 0; j < verdict->numbers.count; j++)
             put_number(store, i, &verdict->numbers.items[j]);
     }

@@ -49,6 +49,7 @@ void evidence_fini(struct evidence *evidence)
     array_fini(&evidence->places);
     array_fini(&evidence->ports);
     array_fini(&evidence->sights);
+    host_evidence_fini(&evidence->host);
 }
 
 uint32_t evidence_sight(const struct evidence *evidence, int32_t rank)
@@ -153,21 +154,25 @@ static uint64_t amount_within(const struct evidence_change *change, const struct
 static struct verdict_evidence count_series(const struct evidence *evidence, const struct evidence_series *series,
                                             const struct evidence_span *span)
 {
+    const struct evidence_kind *kind = &evidence_kinds[series->kind];
     struct verdict_evidence sum = {
+        .metric = evidence_metric_name(kind),
         .kind = series->kind,
+        .source = series->of_port ? VERDICT_OF_PORT : VERDICT_OF_FLOW,
         .of_port = series->of_port,
+        .is_duration = evidence_is_duration(kind),
+        .rank = -1,
         .priority = series->priority,
         .owner = series->owner,
         .from_ns = span->from_ns,
         .to_ns = span->to_ns,
     };
-    bool is_duration = evidence_is_duration(&evidence_kinds[series->kind]);
 
     for (size_t i = first_change(evidence, series, span->from_ns); i < series->first + series->count; i++) {
         const struct evidence_change *change = &evidence->changes.items[i];
         if (change->from_ns >= span->to_ns)
             break;
-        uint64_t amount = amount_within(change, span, is_duration);
+        uint64_t amount = amount_within(change, span, sum.is_duration);
         if (amount == 0)
             continue;
         sum.first_row = sum.amount == 0 ? change->row : sum.first_row;

@@ -9,12 +9,15 @@
 #pragma once
 
 #include "correlator/job/job.h"
+#include "correlator/verdict/host_evidence.h"
 
 enum evidence_side { /* bits */
                      EVIDENCE_SENDER = 1,
                      EVIDENCE_RECEIVER = 2,
                      EVIDENCE_FLOW = 4,
-                     EVIDENCE_ANSWER = 8, /* in the flow that travels the other way */
+                     EVIDENCE_ANSWER = 8,   /* in the flow that travels the other way */
+                     EVIDENCE_CALLER = 16,  /* a thread that makes data calls */
+                     EVIDENCE_LIBRARY = 32, /* a thread that the library made */
 };
 
 struct evidence_kind {
@@ -63,6 +66,7 @@ struct evidence {
     ARRAY(struct evidence_place) places;
     ARRAY(struct evidence_port) ports;
     ARRAY(uint32_t) sights; /* by job rank: enum source_field, what any source sees of what it sends */
+    struct host_evidence host;
 };
 
 extern const struct evidence_kind evidence_kinds[];

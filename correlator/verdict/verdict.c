@@ -14,7 +14,7 @@
 #include "correlator/verdict/verdict_private.h"
 
 static const uint32_t needs[] = {
-#define VERDICT_CLASS(name, text, fields, meaning) (fields),
+#define VERDICT_CLASS(name, text, fields, meaning, more) (fields),
 #include "correlator/verdict/verdict_class.def"
 #undef VERDICT_CLASS
 };
@@ -39,6 +39,16 @@ double judge_confidence(const struct judge *judge, int64_t size_ns, int64_t limi
     return whole ? confidence : confidence / 2;
 }
 
+const struct rank_operation *judge_rank_in(const struct job *job, int32_t operation, int32_t rank)
+{
+    const struct operation *of = &job->operations.items[operation];
+
+    for (size_t i = of->first_rank; i < of->first_rank + of->ranks; i++)
+        if (job->rank_operations.items[i].rank == rank)
+            return &job->rank_operations.items[i];
+    return NULL;
+}
+
 static int64_t step_share(const struct job *job)
 {
     int64_t *durations = array_zeroed(job->steps.count * sizeof *durations);
@@ -50,12 +60,13 @@ static int64_t step_share(const struct job *job)
     return median / STEP_PARTS;
 }
 
+/* What belongs to no step comes last. */
 static int by_step(const void *a, const void *b)
 {
-    const struct verdict *left = a;
-    const struct verdict *right = b;
+    uint32_t left = (uint32_t)((const struct verdict *)a)->step;
+    uint32_t right = (uint32_t)((const struct verdict *)b)->step;
 
-    return (left->step > right->step) - (left->step < right->step);
+    return (left > right) - (left < right);
 }
 
 /* Takes away the verdicts that rest on what nobody sees of the rank. */
@@ -74,23 +85,31 @@ static void withhold(struct job *job)
         job->verdicts.count = kept;
 }
 
+static void judge_steps(struct judge *judge)
+{
+    judge->blames = blame_ranks(judge->job);
+    judge->pace = blame_pairs(judge->job, &judge->pairs);
+    judge->share_ns = step_share(judge->job);
+    judge_links(judge);
+    judge_gaps(judge);
+    judge_ranks(judge);
+    judge_causes(judge);
+    judge_hosts(judge);
+    judge_sockets(judge);
+    withhold(judge->job);
+    free(judge->blames);
+    judge->blames = NULL;
+    array_fini(&judge->pairs);
+}
+
 void verdict_find(struct job *job)
 {
     struct judge judge = {.job = job};
 
-    if (job->steps.count == 0)
-        return;
-    judge.blames = blame_ranks(job);
-    judge.pace = blame_pairs(job, &judge.pairs);
-    judge.share_ns = step_share(job);
-    judge_links(&judge);
-    judge_gaps(&judge);
-    judge_ranks(&judge);
-    judge_causes(&judge);
-    withhold(job);
+    if (job->steps.count != 0)
+        judge_steps(&judge);
+    judge_hangs(&judge);
     array_sort(&job->verdicts, by_step);
-    free(judge.blames);
-    array_fini(&judge.pairs);
 }
 
 /* "messages, marks" */

@@ -193,22 +193,12 @@ static void note_finding(struct inquest *inquest, const struct finding *finding,
     array_fini(&amounts);
 }
 
-static const struct rank_operation *rank_in(const struct job *job, int32_t operation, int32_t rank)
-{
-    const struct operation *of = &job->operations.items[operation];
-
-    for (size_t i = of->first_rank; i < of->first_rank + of->ranks; i++)
-        if (job->rank_operations.items[i].rank == rank)
-            return &job->rank_operations.items[i];
-    return NULL;
-}
-
 /* A port's count puts the verdict at that port. */
 static void set_place(struct inquest *inquest, uint8_t side)
 {
     struct verdict *verdict = inquest->verdict;
     int32_t rank = side == EVIDENCE_SENDER ? inquest->span.from : inquest->span.to;
-    const struct rank_operation *of = rank_in(inquest->judge->job, verdict->operation, rank);
+    const struct rank_operation *of = judge_rank_in(inquest->judge->job, verdict->operation, rank);
 
     if (of != NULL && of->record.device[0] != '\0')
         memcpy(verdict->device, of->record.device, sizeof of->record.device);
@@ -274,7 +264,7 @@ static void ask_rank(struct inquest *inquest)
 {
     const struct job *job = inquest->judge->job;
     const struct verdict *verdict = inquest->verdict;
-    const struct rank_operation *of = rank_in(job, verdict->operation, verdict->rank);
+    const struct rank_operation *of = judge_rank_in(job, verdict->operation, verdict->rank);
 
     if (of == NULL)
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Between verdict.c and those that judge: verdict_link.c (links),
- * verdict_gap.c (lost frames), verdict_rank.c (ranks), verdict_cause.c (why). */
+ * verdict_gap.c (lost frames), verdict_rank.c (ranks), verdict_cause.c (why a link was slow), verdict_host.c (why a
+ * rank was late), verdict_socket.c (data over sockets), verdict_hang.c (what did not end). */
 #pragma once
 
 #include "correlator/job/blame.h"
@@ -26,11 +27,23 @@ void judge_ranks(struct judge *judge);
 /* Gives verdicts the class that what was counted beside them shows. */
 void judge_causes(struct judge *judge);
 
+/* Gives late ranks the class that what their hosts told shows; needs the causes judged. */
+void judge_hosts(struct judge *judge);
+
+/* Gives steps whose data went over sockets a verdict. */
+void judge_sockets(struct judge *judge);
+
+/* Gives what hangs a verdict, for each rank that is the first to be missing. The job may have no step. */
+void judge_hangs(struct judge *judge);
+
 /* Adds to a verdict's evidence. */
 void judge_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* 0 to 1: rises with what stands out, and halves when the operation was not seen whole. */
 double judge_confidence(const struct judge *judge, int64_t size_ns, int64_t limit_ns, int32_t operation);
+
+/* What one rank did in an operation, or NULL. */
+const struct rank_operation *judge_rank_in(const struct job *job, int32_t operation, int32_t rank);
 
 static inline double judge_ms(int64_t ns)
 {

@@ -368,6 +368,7 @@ static void judge_rank(struct judge *judge, const struct suspect *suspect)
     verdict->peer_rank = -1;
     verdict->operation = of->operation;
     verdict->size_ns = (uint64_t)suspect->own_ns;
+    verdict->limit_ns = (uint64_t)suspect->limit_ns;
     verdict->bound_ns = 2 * of->record.bound_ns;
     verdict->confidence = judge_confidence(judge, suspect->own_ns, suspect->limit_ns, of->operation);
     if (suspect->part == BLAME_GPU)

@@ -109,7 +109,7 @@ def why_without_a_verdict_says_so():
 def why_shows_medians_over_steps():
     more = "".join(
         f"INSERT INTO verdict VALUES ({10 + step}, {step}, 'network slow', 1, 2, 'rxe1/1', {1 + 4 * step}, {size}, 1, "
-        f"0.5, 'x');" for step, size in ((0, 70_000_000), (1, 10_000_000), (2, 40_000_000)))
+        f"0.5, 'x', NULL);" for step, size in ((0, 70_000_000), (1, 10_000_000), (2, 40_000_000)))
     path = make_store("median.db", SCHEMA, FIXTURE, after=more)
     equal(as_json("why", store=path)["summary"][0],
           {"class": "network slow", "rank": 1, "peer_rank": 2, "device": "rxe1/1", "steps": 3, "steps_total": 3,
@@ -123,12 +123,12 @@ def why_shows_medians_over_steps():
 @test
 def why_shows_what_was_counted_beside_the_gap():
     # Pause of 30 ms in a transfer of 50 ms, and 4 frames sent again where 0.5 would be usual.
-    more = """INSERT INTO verdict VALUES (2, 0, 'pausing', 1, 2, 'rxe1/1', 1, 40000000, 1, 0.5, 'x');
+    more = """INSERT INTO verdict VALUES (2, 0, 'pausing', 1, 2, 'rxe1/1', 1, 40000000, 1, 0.5, 'x', NULL);
         INSERT INTO port_counter VALUES (7, 2, 'pause_received_ns', 3, 1000000000000, 1000050000000, 30000000, 30000000, 0);
         INSERT INTO flow_event VALUES (9, 2, 'retransmitted_frames', 1000000000000, 1000050000000, 4);
         INSERT INTO verdict_evidence VALUES
-            (2, 0, 'flow_event', NULL, 2, 'flow', 'retransmitted_frames', NULL, 1000000000000, 1000050000000, 4, 0.5, NULL, 9, 9),
-            (2, 1, 'port_counter', 2, NULL, 'sender', 'pause_received_ns', 3, 1000000000000, 1000050000000, 30000000, 0, 0.6, 7, 8);
+            (2, 0, 'flow_event', NULL, 2, 'flow', 'retransmitted_frames', NULL, 1000000000000, 1000050000000, 4, 0.5, NULL, 9, 9, NULL, NULL),
+            (2, 1, 'port_counter', 2, NULL, 'sender', 'pause_received_ns', 3, 1000000000000, 1000050000000, 30000000, 0, 0.6, 7, 8, NULL, NULL);
         INSERT INTO withheld VALUES ('congested', 2, 'part', 'answers that come to other queues');"""
     path = make_store("beside.db", SCHEMA, FIXTURE, after=more)
     shown = text("why", "--step", "0", store=path)
@@ -151,7 +151,7 @@ def why_shows_what_was_counted_beside_the_gap():
 
 @test
 def why_lists_the_first_culprits_and_counts_the_rest():
-    many = "".join(f"INSERT INTO verdict VALUES ({20 + n}, 0, 'host late', {n}, NULL, NULL, 1, {n + 1}, 1, 0.5, 'x');"
+    many = "".join(f"INSERT INTO verdict VALUES ({20 + n}, 0, 'host late', {n}, NULL, NULL, 1, {n + 1}, 1, 0.5, 'x', NULL);"
                    for n in range(20))
     path = make_store("culprits.db", SCHEMA, FIXTURE, after=many)
     shown = text("why", store=path).split("\n\n")[0].splitlines()

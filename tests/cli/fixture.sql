@@ -145,7 +145,7 @@ UPDATE rank_operation SET rank = NULL WHERE operation = 11 AND rank = 3;
 
 INSERT INTO verdict VALUES
     (1, 1, 'gpu late', 2, NULL, NULL, 5, 51200000, 25000, 0.95,
-     'rank 2 held credit from 1.2 ms after the first enqueue on, but sent no data before 53.3 ms; the other ranks were ready at 2.1 ms (median)');
+     'rank 2 held credit from 1.2 ms after the first enqueue on, but sent no data before 53.3 ms; the other ranks were ready at 2.1 ms (median)', NULL);
 
 -- Data of rank 0 in place 0 of each step: two messages that follow each other, one of a single frame apart from them.
 INSERT INTO message (flow, rank_operation, role, first_ns, last_ns, payload_bytes, frames, immediate, flags)

@@ -13,7 +13,7 @@ Boots one guest and runs one training job in it, or the jobs of a plan.
   --out DIR          where everything goes: DIR/JOB/..., DIR/console.log; must be new or empty
   --ranks N          ranks, each with its own soft-RoCE device (4; at most 8)
   --steps N          training steps (12)
-  --fault KIND       none, host, gpu or link (none)
+  --fault KIND       none, host, gpu, link or cpu (none)
   --rank R           the rank that the fault hits (1)
   --delay MS         its size in milliseconds (100)
   --first-step F     the first step that it hits (4)

@@ -2,11 +2,13 @@
 /*
  * host: the rank sleeps before its first operation. gpu: its first kernel begins late. link: its interface gets a token
  * bucket whose rate lets a step's bytes take the usual time and the delay together; the lab's tc(8) waits behind a
- * FIFO, so that nothing is forked here.
+ * FIFO, so that nothing is forked here. cpu: a real-time thread has the CPU of the rank's own thread, which wants to
+ * run, for the delay.
  */
 #include "fault.h"
 
 #include "hip.h"
+#include "hog.h"
 #include "truth.h"
 
 #include <errno.h>
@@ -81,6 +83,8 @@ void fault_before_enqueue(struct fault *fault, int64_t step)
     fault_note(fault, step, 0);
     if (fault->job->fault == FAULT_GPU)
         standin_delay_next_launch((uint64_t)delay_ms * 1000);
+    else if (fault->job->fault == FAULT_CPU)
+        hog_own_cpu((uint64_t)delay_ms * 1000000);
     else
         nanosleep(&(struct timespec){delay_ms / 1000, delay_ms % 1000 * 1000000}, NULL);
 }

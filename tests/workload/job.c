@@ -18,7 +18,7 @@ struct field {
     const char *help;
 };
 
-const char *const fault_kind_names[FAULT_KINDS] = {"none", "host", "gpu", "link"};
+const char *const fault_kind_names[FAULT_KINDS] = {"none", "host", "gpu", "link", "cpu"};
 
 static const struct field fields[] = {
     {"rank", FIELD_NUMBER, offsetof(struct job, rank), "N        first rank of this process"},
@@ -35,7 +35,7 @@ static const struct field fields[] = {
     {"link-fifo", FIELD_TEXT, offsetof(struct job, link_fifo), "FIFO where commands for tc go"},
     {"link-name", FIELD_TEXT, offsetof(struct job, link_name), "NAME network interface to slow"},
     {"wait-release", FIELD_FLAG, offsetof(struct job, wait_release), "  keep everything until DIR/release is there"},
-    {"fault", FIELD_FAULT, offsetof(struct job, fault), "KIND    none, host, gpu or link"},
+    {"fault", FIELD_FAULT, offsetof(struct job, fault), "KIND    none, host, gpu, link or cpu"},
     {"fault-rank", FIELD_NUMBER, offsetof(struct job, fault_rank), "N  the rank that it hits"},
     {"fault-delay-ms", FIELD_NUMBER, offsetof(struct job, fault_delay_ms), "MS"},
     {"fault-first-step", FIELD_NUMBER, offsetof(struct job, fault_first_step), "N"},
@@ -66,7 +66,7 @@ static int fault_parse(enum fault_kind *to, const char *text)
         *to = kind;
         return 0;
     }
-    fprintf(stderr, "train: unknown fault '%s'; there are none, host, gpu and link\n", text);
+    fprintf(stderr, "train: unknown fault '%s'; there are none, host, gpu, link and cpu\n", text);
     return -EINVAL;
 }
 

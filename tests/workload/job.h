@@ -10,7 +10,7 @@
 
 enum { RANKS_MAX = 64 };
 
-enum fault_kind { FAULT_NONE, FAULT_HOST, FAULT_GPU, FAULT_LINK, FAULT_KINDS };
+enum fault_kind { FAULT_NONE, FAULT_HOST, FAULT_GPU, FAULT_LINK, FAULT_CPU, FAULT_KINDS };
 
 extern const char *const fault_kind_names[FAULT_KINDS];
 

@@ -218,6 +218,8 @@ static void arrive(struct maker *maker, struct wave *wave)
 {
     for (int rank = 0; rank < maker->job->options.ranks; rank++) {
         uint64_t host = maker->enqueue_ns[rank] + CREDIT_NS + chance(maker, CREDIT_NS);
+        if (maker->first && faulty(maker, MADE_PROXY, rank))
+            host += maker->job->options.fault_ns;
         uint64_t begin = maker->free_ns[rank] > host ? maker->free_ns[rank] : host;
         wave->credit_ns[rank] = host > maker->free_ns[rank] ? host : maker->free_ns[rank] + chance(maker, CREDIT_NS);
         wave->data_ns[rank] = begin + 4 * CREDIT_NS + chance(maker, CREDIT_NS);
@@ -242,6 +244,8 @@ static void play(struct maker *maker, int rank, int next, struct connection *con
     }
     if (at < wave->credit_ns[next] + CREDIT_NS)
         at = wave->credit_ns[next] + CREDIT_NS;
+    if (maker->first && maker->step >= 0 && connection == &maker->rings[rank][0])
+        maker->job->first_data_ns[maker->step][rank] = at;
     for (unsigned slot = 0; slot < slots; slot++) {
         uint64_t credit = slot < 8 ? wave->credit_ns[next] + slot * 1000 : at - CREDIT_NS;
         at = add_slot(maker, connection, credit, at, took) + CREDIT_NS;
@@ -359,6 +363,8 @@ static void begin_step(struct maker *maker)
         maker->enqueue_ns[rank] = latest + COMPUTE_NS + chance(maker, MADE_MS);
         if (faulty(maker, MADE_HOST, rank))
             maker->enqueue_ns[rank] += options->fault_ns;
+        if (maker->step >= 0)
+            maker->job->enqueue_ns[maker->step][rank] = maker->enqueue_ns[rank];
     }
     feed_exchange(&maker->job->nic, latest, 20000 + chance(maker, 30000), 20000 + chance(maker, 30000));
     feed_exchange(&maker->job->host, latest, 20000 + chance(maker, 30000), 20000 + chance(maker, 30000));

@@ -17,9 +17,10 @@
 
 enum made_fault {
     MADE_NONE,
-    MADE_HOST, /* the rank enqueues the step's first operation late, and all after it */
-    MADE_GPU,  /* its first kernel begins late */
-    MADE_LINK, /* what it sends takes ten times as long */
+    MADE_HOST,  /* the rank enqueues the step's first operation late, and all after it */
+    MADE_GPU,   /* its first kernel begins late */
+    MADE_LINK,  /* what it sends takes ten times as long */
+    MADE_PROXY, /* it enqueues in time, and its proxy offers buffers and sends late */
 };
 
 struct made_options {
@@ -47,10 +48,12 @@ struct made_job {
     uint64_t sent_bytes; /* payload that all ranks sent in all operations */
     int operations;      /* of one step */
     uint64_t first_step_ns;
-    uint64_t step_begin_ns[MADE_STEPS_MAX]; /* nothing is sent before it */
-    uint64_t step_end_ns[MADE_STEPS_MAX];   /* nor after it */
-    uint32_t data_flow[MADE_RANKS_MAX];     /* from the rank to the next one, on the first channel */
-    uint32_t credit_flow[MADE_RANKS_MAX];   /* to the rank from the next one: in it the answers to its data travel */
+    uint64_t step_begin_ns[MADE_STEPS_MAX];                 /* nothing is sent before it */
+    uint64_t step_end_ns[MADE_STEPS_MAX];                   /* nor after it */
+    uint64_t enqueue_ns[MADE_STEPS_MAX][MADE_RANKS_MAX];    /* of the step's first operation */
+    uint64_t first_data_ns[MADE_STEPS_MAX][MADE_RANKS_MAX]; /* of it, on the first channel */
+    uint32_t data_flow[MADE_RANKS_MAX];                     /* from the rank to the next one, on the first channel */
+    uint32_t credit_flow[MADE_RANKS_MAX]; /* to the rank from the next one: in it the answers to its data travel */
 };
 
 /* Heap; to be given to made_destroy. */

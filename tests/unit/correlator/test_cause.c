@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "correlator/analysis.h"
+#include "correlator/store/store.h"
 #include "tests/unit/correlator/made_job.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
@@ -411,7 +412,7 @@ static void an_older_store_is_made_anew(void **state)
     assert_int_equal(analysis_write(analysis, path), 0);
     assert_int_equal(number(store, "SELECT count(*) FROM verdict"), STEPS - FIRST_STEP);
     assert_int_equal(number(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('gone', 'old_view')"), 0);
-    assert_int_equal(number(store, "PRAGMA user_version"), 2);
+    assert_int_equal(number(store, "PRAGMA user_version"), STORE_SCHEMA_VERSION);
     assert_int_equal(sqlite3_exec(store, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
     assert_true(analysis_write(analysis, path) < 0);
     sqlite3_close(store);

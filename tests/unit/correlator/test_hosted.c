@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "correlator/node/node.h"
+#include "correlator/verdict/evidence.h"
+#include "correlator/verdict/host_evidence_find.h"
 #include "tests/unit/correlator/feed.h"
 
 #define SECOND 1000000000ULL
@@ -21,8 +23,10 @@ struct world {
     gap_list gaps;
     struct naming naming;
     rank_operation_records records;
-    struct job job;
     struct hosted hosted;
+    struct posting posting;
+    struct evidence evidence;
+    struct job job;
 };
 
 static void begin(struct world *world)
@@ -63,14 +67,18 @@ static void build(struct world *world)
     naming_build(&world->naming, &world->intake, &world->timeline);
     node_run(&world->records, &world->naming, &world->intake, &world->timeline, &world->gaps);
     const struct job_ranks ranks = {&world->naming, rank_of};
-    job_build(&world->job, ranks, NULL, world->records.items, world->records.count);
-    hosted_build(&world->hosted, &world->naming, &world->intake, &world->timeline, &world->job);
+    const struct host_tables tables = {&world->naming, &world->hosted, &world->posting, &world->intake,
+                                       &world->timeline};
+    hosted_build(&world->hosted, &world->naming, &world->intake, &world->timeline);
+    host_evidence_find(&world->evidence.host, &tables);
+    job_build(&world->job, ranks, &world->evidence, world->records.items, world->records.count);
 }
 
 static void end(struct world *world)
 {
-    hosted_fini(&world->hosted);
     job_fini(&world->job);
+    evidence_fini(&world->evidence);
+    hosted_fini(&world->hosted);
     array_fini(&world->records);
     naming_fini(&world->naming);
     array_fini(&world->gaps);
@@ -177,9 +185,9 @@ static void markers(void **state)
 
 static const struct transport *whole_of(const struct world *world, int32_t rank)
 {
-    for (size_t i = 0; i < world->hosted.transports.count; i++)
-        if (world->hosted.transports.items[i].rank == rank && world->hosted.transports.items[i].step < 0)
-            return &world->hosted.transports.items[i];
+    for (size_t i = 0; i < world->job.transports.count; i++)
+        if (world->job.transports.items[i].rank == rank && world->job.transports.items[i].step < 0)
+            return &world->job.transports.items[i];
     return NULL;
 }
 

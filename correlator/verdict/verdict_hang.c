@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What hangs: an operation that is the last one of its communicator, that some ranks have begun and that has not ended,
+ * for longer than the job's steps take and their spread, and a second more. Named is who is missing: who was seen to
+ * live and has not given the operation. A rank that waits inside another operation that hangs is missing because of
+ * that one, and is not named. Invariant: one verdict a named rank at most.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlator/verdict/evidence.h"
+#include "correlator/verdict/verdict_private.h"
+
+#define PATIENCE_NS  1000000000 /* beside what the job's own steps take */
+#define SPREAD_TIMES 6
+
+struct hanging { /* an operation */
+    int32_t operation;
+    uint64_t began_ns;
+    uint64_t until_ns; /* it had not ended then */
+};
+
+struct ward {
+    struct judge *judge;
+    const struct host_evidence *host;
+    int64_t patience_ns;
+    ARRAY(struct hanging) hanging;
+};
+
+/* The communicator's members, which lie together. */
+static size_t members_of(const struct host_evidence *host, const uint8_t *communicator, size_t *count)
+{
+    size_t first = 0, high = host->members.count;
+
+    while (first < high) {
+        size_t middle = (first + high) / 2;
+        if (memcmp(host->members.items[middle].communicator, communicator, IDENTITY_BYTES) < 0)
+            first = middle + 1;
+        else
+            high = middle;
+    }
+    for (*count = 0; first + *count < host->members.count &&
+                     memcmp(host->members.items[first + *count].communicator, communicator, IDENTITY_BYTES) == 0;)
+        ++*count;
+    return first;
+}
+
+static const struct rank_operation *entered(const struct job *job, int32_t operation, int32_t communicator_rank)
+{
+    const struct operation *of = &job->operations.items[operation];
+
+    for (size_t i = of->first_rank; i < of->first_rank + of->ranks; i++)
+        if (job->rank_operations.items[i].record.rank == communicator_rank)
+            return &job->rank_operations.items[i];
+    return NULL;
+}
+
+static bool is_last(const struct job *job, size_t index)
+{
+    const struct operation *operation = &job->operations.items[index];
+
+    for (size_t i = index + 1; i < job->operations.count; i++)
+        if (memcmp(job->operations.items[i].communicator, operation->communicator, IDENTITY_BYTES) == 0)
+            return false;
+    return true;
+}
+
+static bool is_collective(const struct operation *operation)
+{
+    return operation->kind != OPERATION_GROUP && operation->ranks_count > 1;
+}
+
+/* A rank that has not given the operation: it is gone, or its host is still heard of. */
+static bool is_missing(const struct ward *ward, const struct hanging *hanging, const struct host_member *member)
+{
+    return member->rank >= 0 && entered(ward->judge->job, hanging->operation, member->communicator_rank) == NULL &&
+           (member->gone_ns != 0 || member->heard_ns >= hanging->began_ns + (uint64_t)ward->patience_ns);
+}
+
+/* How long it was waited for: until the first of those who had begun it was gone, or is not heard of any more. */
+static uint64_t waited_until(const struct ward *ward, int32_t operation)
+{
+    const struct job *job = ward->judge->job;
+    uint64_t until_ns = 0;
+    size_t count;
+    size_t first = members_of(ward->host, job->operations.items[operation].communicator, &count);
+
+    for (size_t i = first; i < first + count; i++) {
+        const struct host_member *member = &ward->host->members.items[i];
+        uint64_t own_ns =
+            member->gone_ns != 0 && member->gone_ns < member->heard_ns ? member->gone_ns : member->heard_ns;
+        if (entered(job, operation, member->communicator_rank) != NULL && (until_ns == 0 || own_ns < until_ns))
+            until_ns = own_ns;
+    }
+    return until_ns;
+}
+
+/* The last sign of it: an enqueue, or a frame. */
+static uint64_t last_sign(const struct job *job, const struct operation *operation)
+{
+    uint64_t last_ns = operation->start_ns > operation->end_ns ? operation->start_ns : operation->end_ns;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        const struct record_rank_operation *record = &job->rank_operations.items[i].record;
+        last_ns = record->enqueued_ns > last_ns ? record->enqueued_ns : last_ns;
+        last_ns = record->last_data_ns > last_ns ? record->last_data_ns : last_ns;
+    }
+    return last_ns;
+}
+
+/* A rank that held credit, or was given none, while others sent: part of it may also be what nobody saw. */
+static bool sent_nothing(const struct record_rank_operation *record)
+{
+    return (record->flags & (RANK_OPERATION_EXPECTED_UNKNOWN | RANK_OPERATION_NO_WIRE)) == 0 &&
+           record->observed_bytes == 0 && record->expected_bytes != 0;
+}
+
+/* All have given it, and each has sent something, or nobody has: it is over, or nothing says that it is not. */
+static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
+{
+    const struct job *job = ward->judge->job;
+    const struct operation *operation = &job->operations.items[hanging->operation];
+    size_t silent = 0, began = 0, count;
+    size_t first = members_of(ward->host, operation->communicator, &count);
+
+    for (size_t i = first; i < first + count; i++)
+        if (is_missing(ward, hanging, &ward->host->members.items[i]))
+            return false;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        const struct record_rank_operation *record = &job->rank_operations.items[i].record;
+        silent += sent_nothing(record);
+        began += record->observed_bytes != 0 || record->host_ready_ns != 0;
+    }
+    return silent == 0 || began == 0;
+}
+
+static void find_hanging(struct ward *ward)
+{
+    const struct job *job = ward->judge->job;
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        if (!is_collective(operation) || !is_last(job, i))
+            continue;
+        struct hanging hanging = {(int32_t)i, operation->start_ns, waited_until(ward, (int32_t)i)};
+        uint64_t last_ns = last_sign(job, operation);
+        if (hanging.until_ns <= last_ns + (uint64_t)ward->patience_ns || may_be_over(ward, &hanging))
+            continue;
+        *(struct hanging *)array_add(&ward->hanging) = hanging;
+    }
+}
+
+/* ---- who, and what was first ---- */
+
+/* It is inside another operation that hangs, which began before. */
+static bool waits_elsewhere(const struct ward *ward, int32_t rank)
+{
+    const struct job *job = ward->judge->job;
+
+    for (size_t i = 0; i < ward->hanging.count; i++) {
+        const struct operation *operation = &job->operations.items[ward->hanging.items[i].operation];
+        for (size_t j = operation->first_rank; j < operation->first_rank + operation->ranks; j++)
+            if (job->rank_operations.items[j].rank == rank)
+                return true;
+    }
+    return false;
+}
+
+/* When the communicator's operation before was over for the last rank: what went wrong did so since. */
+static uint64_t before_ns(const struct job *job, int32_t operation)
+{
+    for (int32_t i = operation; i-- > 0;)
+        if (memcmp(job->operations.items[i].communicator, job->operations.items[operation].communicator,
+                   IDENTITY_BYTES) == 0)
+            return job->operations.items[i].end_ns;
+    return 0;
+}
+
+static const struct host_failure *first_failure(const struct ward *ward, const struct hanging *hanging)
+{
+    uint64_t since_ns = before_ns(ward->judge->job, hanging->operation);
+
+    for (size_t i = 0; i < ward->host->failures.count; i++)
+        if (ward->host->failures.items[i].at_ns >= since_ns && ward->host->failures.items[i].at_ns != 0)
+            return &ward->host->failures.items[i];
+    return NULL;
+}
+
+static void note_failure(struct verdict *verdict, const struct host_failure *failure, const struct hanging *hanging)
+{
+    *(struct verdict_evidence *)array_add(&verdict->numbers) = (struct verdict_evidence){
+        .metric = "failures",
+        .source = VERDICT_OF_FAILURE,
+        .decides = false,
+        .priority = PRIORITY_NONE,
+        .side = EVIDENCE_LIBRARY,
+        .rank = failure->rank,
+        .from_ns = hanging->began_ns < failure->at_ns ? hanging->began_ns : failure->at_ns,
+        .to_ns = hanging->until_ns,
+        .amount = 1,
+        .usual = -1,
+        .first_row = failure->row,
+        .last_row = failure->row,
+    };
+}
+
+static void say_failure(struct verdict *verdict, const struct host_failure *failure, const struct hanging *hanging)
+{
+    int64_t after_ns = (int64_t)(failure->at_ns - hanging->began_ns);
+
+    judge_say(verdict, "; the first sign of a failure since the operation before: %s", failure_name(failure->cause));
+    if (failure->rank >= 0)
+        judge_say(verdict, " of rank %" PRId32, failure->rank);
+    if (failure->communicator >= 0)
+        judge_say(verdict, " on communicator %" PRId32, failure->communicator + 1);
+    judge_say(verdict, ", %.1f ms %s the operation began", judge_ms(llabs(after_ns)),
+              after_ns < 0 ? "before" : "after");
+    if (failure->result != 0)
+        judge_say(verdict, ", result %" PRId32, failure->result);
+    if (failure->text_bytes != 0)
+        judge_say(verdict, ": \"%.*s\"", (int)failure->text_bytes, failure->text);
+}
+
+static void say_ranks(struct verdict *verdict, const struct ward *ward, const struct hanging *hanging, bool missing)
+{
+    const struct job *job = ward->judge->job;
+    const struct operation *operation = &job->operations.items[hanging->operation];
+    unsigned said = 0;
+    size_t count;
+    size_t first = members_of(ward->host, operation->communicator, &count);
+
+    for (size_t i = first; i < first + count; i++) {
+        const struct host_member *member = &ward->host->members.items[i];
+        const struct rank_operation *of = entered(job, hanging->operation, member->communicator_rank);
+        bool is_said =
+            missing ? is_missing(ward, hanging, member)
+                    : of != NULL && (operation->flags & RANK_OPERATION_NO_WIRE) == 0 && of->record.host_ready_ns == 0;
+        if (is_said && said++ < 8)
+            judge_say(verdict, "%s%" PRId32, said == 1 ? "" : ", ", member->rank);
+    }
+    if (said > 8)
+        judge_say(verdict, " and %u more", said - 8);
+    if (said == 0)
+        judge_say(verdict, "none");
+}
+
+static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t rank)
+{
+    struct job *job = ward->judge->job;
+    const struct operation *operation = &job->operations.items[hanging->operation];
+    const struct host_failure *failure = first_failure(ward, hanging);
+    struct verdict *verdict = array_add(&job->verdicts);
+    int64_t waited_ns = (int64_t)(hanging->until_ns - hanging->began_ns);
+
+    verdict->class = VERDICT_HANG;
+    verdict->step = -1;
+    verdict->rank = rank >= 0 || failure == NULL ? rank : failure->rank;
+    verdict->peer_rank = -1;
+    verdict->operation = hanging->operation;
+    verdict->size_ns = (uint64_t)waited_ns;
+    verdict->bound_ns = operation->bound_ns;
+    verdict->confidence = (double)waited_ns / (double)(waited_ns + ward->patience_ns);
+    if (rank < 0 && failure == NULL)
+        verdict->confidence /= 2;
+    judge_say(verdict,
+              "%zu of %" PRId32 " ranks gave the operation, and it did not end within %.1f ms (the job's own "
+              "steps and their spread allow for %.1f ms); missing: ",
+              operation->ranks, operation->ranks_count, judge_ms(waited_ns), judge_ms(ward->patience_ns));
+    say_ranks(verdict, ward, hanging, true);
+    if ((operation->flags & RANK_OPERATION_NO_WIRE) == 0) {
+        judge_say(verdict, "; gave no credit: ");
+        say_ranks(verdict, ward, hanging, false);
+    }
+    if (failure == NULL) {
+        judge_say(verdict, "; no sign of a failure was seen");
+        return;
+    }
+    say_failure(verdict, failure, hanging);
+    note_failure(verdict, failure, hanging);
+}
+
+static bool has_verdict(const struct job *job, int32_t rank)
+{
+    for (size_t i = 0; i < job->verdicts.count; i++)
+        if (job->verdicts.items[i].class == VERDICT_HANG && job->verdicts.items[i].rank == rank)
+            return true;
+    return false;
+}
+
+/* Names those who are missing from one operation; `all`: also those who wait elsewhere. */
+static bool name_missing(struct ward *ward, const struct hanging *hanging, bool all)
+{
+    size_t count;
+    bool named = false;
+    size_t first = members_of(ward->host, ward->judge->job->operations.items[hanging->operation].communicator, &count);
+
+    for (size_t i = first; i < first + count; i++) {
+        const struct host_member *member = &ward->host->members.items[i];
+        if (!is_missing(ward, hanging, member) || (!all && waits_elsewhere(ward, member->rank)))
+            continue;
+        named = true;
+        if (!has_verdict(ward->judge->job, member->rank))
+            judge_hang(ward, hanging, member->rank);
+    }
+    return named;
+}
+
+static int64_t patience(const struct job *job)
+{
+    int64_t *durations = array_zeroed((job->steps.count + 1) * sizeof *durations);
+
+    for (size_t i = 0; i < job->steps.count; i++)
+        durations[i] = (int64_t)job->steps.items[i].duration_ns;
+    int64_t usual = array_median(durations, job->steps.count);
+    int64_t spread = array_spread(durations, job->steps.count);
+    free(durations);
+    return usual + array_multiple(spread, SPREAD_TIMES) + PATIENCE_NS;
+}
+
+void judge_hangs(struct judge *judge)
+{
+    struct ward ward = {.judge = judge};
+    bool named = false;
+
+    if (judge->job->evidence == NULL || judge->job->steps.count == 0)
+        return;
+    ward.host = &judge->job->evidence->host;
+    ward.patience_ns = patience(judge->job);
+    find_hanging(&ward);
+    for (size_t i = 0; i < ward.hanging.count; i++)
+        named |= name_missing(&ward, &ward.hanging.items[i], false);
+    for (size_t i = 0; i < ward.hanging.count && !named; i++)
+        named |= name_missing(&ward, &ward.hanging.items[i], true);
+    if (!named && ward.hanging.count != 0)
+        judge_hang(&ward, &ward.hanging.items[0], -1);
+    array_fini(&ward.hanging);
+}
