@@ -404,9 +404,9 @@ def what_is_no_store_is_refused_in_one_line():
     foreign = make_store("foreign.db", after="CREATE TABLE t (a);")
     one_error(run("steps", store=foreign, code=1), foreign, "another program")
     newer = make_store("newer.db", SCHEMA, after="PRAGMA user_version = 7;")
-    one_error(run("steps", store=newer, code=1), newer, "version 7", "version 2", "came with")
+    one_error(run("steps", store=newer, code=1), newer, "version 7", "version 3", "came with")
     older = make_store("older.db", SCHEMA, after="PRAGMA user_version = 1;")
-    one_error(run("steps", store=older, code=1), older, "version 1", "version 2", "make it again", older + ".journal")
+    one_error(run("steps", store=older, code=1), older, "version 1", "version 3", "make it again", older + ".journal")
     damaged = os.path.join(HERE, "damaged.db")
     with open(STORE, "rb") as whole, open(damaged, "wb") as cut:
         cut.write(whole.read()[:8192])

@@ -223,6 +223,76 @@ static void sockets(void **state)
     end(&world);
 }
 
+#define STEPS 12
+
+/* Two calls of 1 MiB each a step of 200 ms; what each rank's library sends over TCP meanwhile. */
+static void train(struct world *world, const uint64_t tcp_bytes[2])
+{
+    for (uint32_t step = 0; step < STEPS; step++) {
+        uint64_t at_ns = 10 * SECOND + step * (SECOND / 5);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            add_call(world, rank + 1, at_ns, 2 * step, 0, OPERATION_ALL_GATHER);
+            add_call(world, rank + 1, at_ns + SECOND / 50, 2 * step + 1, 0, OPERATION_ALL_REDUCE);
+            add_delay(world, rank + 1, at_ns, at_ns + SECOND / 5, HOST_DELAY_SERVES, tcp_bytes[rank]);
+        }
+    }
+}
+
+/*
+ * Every step went over sockets, on both ranks: one verdict a step, whose numbers are the transports. Where no end is
+ * seen a step ends with its last enqueue, so of the first one only 20 ms are known, in which not enough was sent.
+ */
+static void a_fallback_is_told(void **state)
+{
+    (void)state;
+    static struct world world;
+    begin(&world);
+    train(&world, (const uint64_t[2]){3 << 20, 2 << 20});
+    build(&world);
+    assert_true(world.job.steps.count >= STEPS - 1);
+    assert_int_equal(world.job.verdicts.count, world.job.steps.count - 1);
+    for (size_t i = 0; i < world.job.verdicts.count; i++) {
+        const struct verdict *verdict = &world.job.verdicts.items[i];
+        assert_int_equal(verdict->class, VERDICT_SOCKETS);
+        assert_int_equal(verdict->step, i + 1);
+        assert_int_equal(verdict->rank, -1);
+        assert_int_equal(verdict->numbers.count, 2);
+        assert_int_equal(verdict->size_ns, 0);
+        assert_non_null(strstr(verdict->evidence, "so what it costs is not known"));
+        for (size_t j = 0; j < 2; j++)
+            assert_int_equal(world.job.transports.items[verdict->numbers.items[j].first_row].rank, j);
+    }
+    end(&world);
+}
+
+/* One rank sent enough, the other did not: it alone is named. */
+static void a_fallback_of_one_rank_is_its_own(void **state)
+{
+    (void)state;
+    static struct world world;
+    begin(&world);
+    train(&world, (const uint64_t[2]){9000, 3 << 20});
+    build(&world);
+    assert_true(world.job.verdicts.count >= STEPS - 1);
+    for (size_t i = 0; i < world.job.verdicts.count; i++) {
+        assert_int_equal(world.job.verdicts.items[i].class, VERDICT_SOCKETS);
+        assert_int_equal(world.job.verdicts.items[i].rank, 1);
+        assert_int_equal(world.job.verdicts.items[i].numbers.count, 1);
+    }
+    end(&world);
+}
+
+static void a_little_tcp_is_no_fallback(void **state)
+{
+    (void)state;
+    static struct world world;
+    begin(&world);
+    train(&world, (const uint64_t[2]){9000, 9000});
+    build(&world);
+    assert_int_equal(world.job.verdicts.count, 0);
+    end(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +300,9 @@ int main(void)
         cmocka_unit_test(sent_again),
         cmocka_unit_test(markers),
         cmocka_unit_test(sockets),
+        cmocka_unit_test(a_fallback_is_told),
+        cmocka_unit_test(a_fallback_of_one_rank_is_its_own),
+        cmocka_unit_test(a_little_tcp_is_no_fallback),
     };
     return cmocka_run_group_tests_name("hosted", tests, NULL, NULL);
 }
