@@ -86,9 +86,11 @@ static __always_inline __u64 argument_at(const registers_t *registers, __s8 plac
     }
 }
 
+__u32 markers_off = 0; /* their probes are being taken away */
+
 static __always_inline bool is_wanted(const struct symbol *symbol)
 {
-    return symbol->budgeted == 0 || detail_take(DETAIL_SUBMISSIONS, bpf_get_current_pid_tgid() >> 32);
+    return symbol->budgeted == 0 ? markers_off == 0 : detail_take(DETAIL_SUBMISSIONS, bpf_get_current_pid_tgid() >> 32);
 }
 
 SEC("uprobe")

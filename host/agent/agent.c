@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Invariant: mappings are watched before processes are looked at, so that no library falls between. */
+/*
+ * Invariants: mappings are watched before processes are looked at, so that no library falls between. Whatever takes
+ * long (looking for libraries; setting probes is another thread's) lets a turn of the loop come between.
+ */
 #include "host/agent/agent_private.h"
 
 #include <errno.h>
@@ -12,6 +15,7 @@
 
 #include "host/probe/rights.h"
 #include "host/process/resident.h"
+#include "wire/clock.h"
 #include "wire/log.h"
 #include "wire/seal.h"
 
@@ -30,6 +34,13 @@ static const struct counter_spec counter_specs[] = {
 
 /* ---- running ---- */
 
+static void scan_processes(struct agent *agent)
+{
+    agent->scans = true;
+    discovery_scan_processes(agent->discovery);
+    agent->scans = false;
+}
+
 static void read_mappings(struct agent *agent)
 {
     if (agent->watch == NULL)
@@ -38,7 +49,7 @@ static void read_mappings(struct agent *agent)
     if (lost == 0)
         return;
     counter_add(agent->counters, COUNT_MAPPINGS_LOST, lost);
-    discovery_scan_processes(agent->discovery);
+    scan_processes(agent);
 }
 
 static void describe_again(struct agent *agent)
@@ -52,8 +63,8 @@ static void describe_again(struct agent *agent)
 /* Where no mapping is told of. */
 static void scan_now_and_then(struct agent *agent)
 {
-    if (agent->watch == NULL && agent->ticks % (SCAN_MS / TICK_MS) == 0)
-        discovery_scan_processes(agent->discovery);
+    if (agent->watch == NULL && !agent->scans && agent->ticks % (SCAN_MS / TICK_MS) == 0)
+        scan_processes(agent);
 }
 
 /* What was made up to the list has been told by its probe, if by any, before the list is gone through. */
@@ -74,9 +85,34 @@ static int look_at_residents(struct agent *agent)
     return due ? read_residents(agent) : 0;
 }
 
-static int tick(struct agent *agent)
+/* What was found at the start is not waited for: it is said. */
+static void look_at_places(struct agent *agent)
+{
+    struct placement_counts counts;
+    probe_tick(agent->probe);
+    probe_count_places(agent->probe, &counts);
+    agent_raise_counter(agent, COUNT_PROBES_FAILED, counts.failed);
+    counter_set(agent->counters, COUNT_PROBES_WAITING, counts.waiting);
+    counter_set(agent->counters, COUNT_PROBES_LEAVING, counts.leaving);
+    if (agent->ready || !agent->discovered || counts.waiting != 0)
+        return;
+    agent->ready = true;
+    log_info("ready: all probes are set, %.1f s after the start", (double)(clock_now_ns() - agent->started_ns) / 1e9);
+}
+
+static void count_losses(struct agent *agent)
 {
     struct probe_losses losses;
+    probe_losses(agent->probe, &losses);
+    tracker_lost(agent->tracker, (uint32_t)losses.events, losses.events_at_ns);
+    agent_raise_counter(agent, COUNT_READS_FAILED, losses.reads);
+    agent_raise_counter(agent, COUNT_PROCESSES_REFUSED, losses.processes);
+    agent_raise_counter(agent, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
+    agent_raise_counter(agent, COUNT_SOCKET_CALLS_MISSED, losses.socket_calls);
+}
+
+static int tick(struct agent *agent)
+{
     uint64_t expirations;
     agent->ticks++;
     if (read(agent->timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN)
@@ -86,8 +122,8 @@ static int tick(struct agent *agent)
     if (error != 0)
         return error;
     publisher_cover(agent->publisher, before_ns - HAND_OVER_NS);
-    probe_losses(agent->probe, &losses);
-    tracker_lost(agent->tracker, (uint32_t)losses.events, losses.events_at_ns);
+    count_losses(agent);
+    look_at_places(agent);
     tracker_settle(agent->tracker);
     tracker_tick(agent->tracker, before_ns);
     follow_tick(agent->follow);
@@ -95,39 +131,57 @@ static int tick(struct agent *agent)
     const int looked = look_at_residents(agent);
     if (looked != 0)
         return looked;
-    agent_raise_counter(agent, COUNT_READS_FAILED, losses.reads);
-    agent_raise_counter(agent, COUNT_PROCESSES_REFUSED, losses.processes);
-    agent_raise_counter(agent, COUNT_QUEUE_PAIRS_IMPLAUSIBLE, losses.implausible);
-    agent_raise_counter(agent, COUNT_SOCKET_CALLS_MISSED, losses.socket_calls);
     scan_now_and_then(agent);
     const int published = publisher_tick(agent->publisher);
     describe_again(agent);
     return published;
 }
 
+/* Mappings wait while processes are looked at, which is what they lead to. */
+static int attend(struct agent *agent, int descriptor)
+{
+    if (agent->watch != NULL && descriptor == watch_descriptor(agent->watch)) {
+        if (!agent->scans)
+            read_mappings(agent);
+        return 0;
+    }
+    if (descriptor == agent->timer)
+        return tick(agent);
+    if (agent->control != NULL && descriptor == control_descriptor(agent->control)) {
+        agent_read_requests(agent);
+        return 0;
+    }
+    if (descriptor == probe_descriptor(agent->probe))
+        return probe_read(agent->probe);
+    agent->ends = true; /* a signal */
+    return 0;
+}
+
+/* One turn of the loop; what fails ends it. */
+static void turn(struct agent *agent, int timeout_ms)
+{
+    struct epoll_event events[5];
+    const int count = epoll_wait(agent->poll, events, 5, timeout_ms);
+    if (count < 0 && errno != EINTR)
+        agent->error = log_error_return(-errno, "cannot wait for events: %s", strerror(errno));
+    for (int i = 0; i < count && agent->error == 0 && !agent->ends; i++)
+        agent->error = attend(agent, events[i].data.fd);
+    agent->ends |= agent->error != 0;
+}
+
+bool agent_go_on(void *context)
+{
+    struct agent *agent = context;
+    if (agent->scans)
+        turn(agent, 0);
+    return !agent->ends;
+}
+
 static int run(struct agent *agent)
 {
-    for (;;) {
-        struct epoll_event events[4];
-        const int count = epoll_wait(agent->poll, events, 4, -1);
-        if (count < 0 && errno != EINTR)
-            return log_error_return(-errno, "cannot wait for events: %s", strerror(errno));
-        for (int i = 0; i < count; i++) {
-            int error = 0;
-            if (events[i].data.fd == agent->signals)
-                return 0;
-            if (agent->watch != NULL && events[i].data.fd == watch_descriptor(agent->watch))
-                read_mappings(agent);
-            else if (events[i].data.fd == agent->timer)
-                error = tick(agent);
-            else if (agent->control != NULL && events[i].data.fd == control_descriptor(agent->control))
-                agent_read_requests(agent);
-            else
-                error = probe_read(agent->probe);
-            if (error != 0)
-                return error;
-        }
-    }
+    while (!agent->ends)
+        turn(agent, -1);
+    return agent->error;
 }
 
 /* ---- starting and ending ---- */
@@ -196,7 +250,12 @@ static void open_watch(struct agent *agent)
 
 static int open_parts(struct agent *agent, const struct agent_options *options)
 {
-    const struct probe_options probe_options = {options->buffer_bytes, agent_take_event, agent};
+    const struct probe_options probe_options = {
+        options->buffer_bytes,
+        agent_take_event,
+        agent_take_attached,
+        agent,
+    };
     const struct discovery_options discovery_options = agent_discovery_options(agent);
     int64_t clock_offset_ns = 0;
     uint64_t bound_ns = 0;
@@ -231,16 +290,17 @@ static int discover(struct agent *agent, const struct agent_options *options)
             return error;
     }
     rights_warn();
-    discovery_scan_processes(agent->discovery);
+    scan_processes(agent);
     read_mappings(agent);
+    agent->scans = true;
     for (size_t i = 0; i < options->roots.count; i++)
         discovery_scan_root(agent->discovery, options->roots.values[i]);
     if (options->roots.count == 0)
         discovery_scan_root(agent->discovery, "");
+    agent->scans = false;
     read_mappings(agent);
-    const int error = read_residents(agent);
-    log_info("ready");
-    return error;
+    agent->discovered = true;
+    return agent->error == 0 ? read_residents(agent) : agent->error;
 }
 
 static void close_parts(struct agent *agent)
@@ -273,6 +333,7 @@ int agent_check(const struct agent_options *options)
 int agent_run(const struct agent_options *options)
 {
     static struct agent agent = {.poll = -1, .timer = -1, .signals = -1};
+    agent.started_ns = clock_now_ns();
     int error = open_parts(&agent, options);
     if (error == 0)
         error = discover(&agent, options);

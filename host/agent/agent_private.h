@@ -20,6 +20,14 @@
 /* As many as are probed, and 0. */
 #define LIBRARIES_NOTED 257
 
+/* A library with probes, as it was when they were ordered. */
+struct noted_library {
+    bool splits; /* it defines ncclCommSplit */
+    uint64_t mapped_ns;
+    char kinds[128];
+    char path[256];
+};
+
 struct agent {
     uint64_t counters[HOST_COUNTERS];
     struct counter_table counter_table;
@@ -32,7 +40,13 @@ struct agent {
     struct control *control; /* NULL = nobody is heard */
     struct follow *follow;
     struct work *work;
-    bool splits[LIBRARIES_NOTED]; /* libraries that define ncclCommSplit, by number */
+    struct noted_library libraries[LIBRARIES_NOTED]; /* by number */
+    uint64_t started_ns;                             /* clock_now_ns */
+    bool discovered;                                 /* what was there at the start has been looked for */
+    bool ready;                                      /* and its probes are set */
+    bool scans;                                      /* processes or folders are being looked at */
+    bool ends;
+    int error; /* why */
     struct budget *budget;
     struct budget_hits hits;
     uint64_t calls; /* of `hits` */
@@ -42,12 +56,18 @@ struct agent {
     int signals;
 };
 
+/* ---- agent.c ---- */
+
+/* Of discovery_options: lets a turn of the loop come between. */
+bool agent_go_on(void *context);
+
 /* ---- agent_seam.c ---- */
 
 void agent_raise_counter(struct agent *agent, enum host_counter counter, uint64_t value);
 
 /* Of probe_options, tracker_system, discovery_options and watch_read; the context is the agent. */
 void agent_take_event(void *context, const void *event, size_t length_bytes);
+void agent_take_attached(void *context, const struct placement_attached *attached);
 struct tracker_system agent_tracker_system(struct agent *agent);
 struct discovery_options agent_discovery_options(struct agent *agent);
 void agent_look_at_mapping(void *context, pid_t pid, const struct mapping *mapping, uint64_t at_ns);

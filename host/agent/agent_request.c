@@ -14,7 +14,6 @@ static int set_work(void *context, pid_t pid, int descriptor, const struct provi
 
 static int begin_work(struct agent *agent, const struct record_follow *request)
 {
-    probe_allow_work(agent->probe, (int64_t)request->hits_max);
     tracker_each_queue_pair(agent->tracker, work_learn, agent->work);
     const int error = work_set(agent->work, (pid_t)request->pid);
     if (error != 0)
@@ -32,11 +31,29 @@ static int begin_following(void *context, enum follow_what what, const struct re
     const struct agent *agent = context;
     if (what == FOLLOW_WORK)
         return begin_work(context, request);
-    if (what == FOLLOW_SUBMISSIONS || what == FOLLOW_DELAYS) {
-        probe_allow_detail(agent->probe, detail_of(what), (pid_t)request->pid, (int64_t)request->hits_max);
+    if (what == FOLLOW_SUBMISSIONS)
+        probe_set_duty(agent->probe, DUTY_DETAIL, true);
+    if (what == FOLLOW_SUBMISSIONS || what == FOLLOW_DELAYS)
         return 0;
-    }
     return log_error_return(-EOPNOTSUPP, "asked to follow something that this version does not know (%#x)", what);
+}
+
+/* What keeps threads from running is there, or is not. */
+static int is_settling(void *context, enum follow_what what)
+{
+    const struct agent *agent = context;
+    if (what == FOLLOW_WORK)
+        return probe_work_is_being_set(agent->probe);
+    return what == FOLLOW_SUBMISSIONS && probe_is_being_set(agent->probe, DUTY_DETAIL);
+}
+
+static void start_following(void *context, enum follow_what what, const struct record_follow *request)
+{
+    const struct agent *agent = context;
+    if (what == FOLLOW_WORK)
+        probe_allow_work(agent->probe, (int64_t)request->hits_max);
+    else
+        probe_allow_detail(agent->probe, detail_of(what), (pid_t)request->pid, (int64_t)request->hits_max);
 }
 
 static void end_following(void *context, enum follow_what what)
@@ -46,6 +63,8 @@ static void end_following(void *context, enum follow_what what)
         probe_end_work(agent->probe);
     else
         probe_allow_detail(agent->probe, detail_of(what), 0, 0);
+    if (what == FOLLOW_SUBMISSIONS)
+        probe_set_duty(agent->probe, DUTY_DETAIL, false);
 }
 
 static int64_t hits_left(void *context, enum follow_what what)
@@ -84,7 +103,7 @@ int agent_open_requests(struct agent *agent, const struct agent_options *options
 {
     const struct work_options work_options = {set_work, agent};
     const struct follow_options follow_options = {
-        begin_following, end_following, hits_left, read_clock, publish_followed, agent,
+        begin_following, is_settling, start_following, end_following, hits_left, read_clock, publish_followed, agent,
     };
     int error = work_create(&agent->work, &work_options);
     if (error == 0)

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 
+#include "wire/clock.h"
 #include "wire/log.h"
 
 void agent_raise_counter(struct agent *agent, enum host_counter counter, uint64_t value)
@@ -29,7 +31,7 @@ static void publish(void *context, enum record_kind kind, void *record)
 static bool library_splits(void *context, uint64_t number)
 {
     const struct agent *agent = context;
-    return number < LIBRARIES_NOTED && agent->splits[number];
+    return number < LIBRARIES_NOTED && agent->libraries[number].splits;
 }
 
 static void find_library_path(void *context, uint32_t pid, uint64_t number, char *path, size_t path_bytes)
@@ -78,25 +80,31 @@ static void find_layout(struct agent *agent, const struct library *library, int 
               layout.has_hash ? "before it" : "unknown: this version has none");
 }
 
-static size_t attach(void *context, const struct library *library, int descriptor, const struct library_places *places,
-                     uint64_t mapped_ns)
+static int attach(void *context, const struct library *library, int descriptor, const struct library_places *places,
+                  uint64_t mapped_ns)
 {
     struct agent *agent = context;
-    if (library->number < LIBRARIES_NOTED)
-        agent->splits[library->number] = library_has(places, "ncclCommSplit");
+    struct noted_library *noted = &agent->libraries[library->number];
+    noted->splits = library_has(places, "ncclCommSplit");
+    noted->mapped_ns = mapped_ns;
+    library_describe(places, noted->kinds, sizeof noted->kinds);
+    snprintf(noted->path, sizeof noted->path, "%s", library->path);
     if (places->kinds[LIBRARY_COLLECTIVE])
         find_layout(agent, library, descriptor);
-    const size_t attached = probe_attach(agent->probe, library->number, descriptor, places);
-    counter_add(agent->counters, COUNT_PROBES_FAILED, places->count - attached);
-    char kinds[128];
-    library_describe(places, kinds, sizeof kinds);
-    log_info("%zu probes in %s (%s)", attached, library->path, kinds);
-    if (mapped_ns != 0) {
-        const uint64_t late_ns = publisher_now_ns(agent->publisher) - mapped_ns;
-        agent_raise_counter(agent, COUNT_ATTACH_MAX, late_ns);
-        log_info("they were set %llu us after a process had mapped it", (unsigned long long)late_ns / 1000);
-    }
-    return attached;
+    return probe_attach(agent->probe, library->number, descriptor, places);
+}
+
+void agent_take_attached(void *context, const struct placement_attached *attached)
+{
+    struct agent *agent = context;
+    const struct noted_library *noted = &agent->libraries[attached->library];
+    log_info("%zu probes in %s (%s)", attached->probes, noted->path, noted->kinds);
+    if (noted->mapped_ns == 0 || attached->at_ns == 0)
+        return;
+    const uint64_t since_ns = clock_now_ns() - attached->at_ns;
+    const uint64_t late_ns = publisher_now_ns(agent->publisher) - since_ns - noted->mapped_ns;
+    agent_raise_counter(agent, COUNT_ATTACH_MAX, late_ns);
+    log_info("they were set %llu us after a process had mapped it", (unsigned long long)late_ns / 1000);
 }
 
 static int find_file_key(void *context, int descriptor, struct file_key *file)
@@ -121,5 +129,5 @@ struct tracker_system agent_tracker_system(struct agent *agent)
 
 struct discovery_options agent_discovery_options(struct agent *agent)
 {
-    return (struct discovery_options){attach, find_file_key, agent, agent->counters};
+    return (struct discovery_options){attach, find_file_key, agent_go_on, agent, agent->counters};
 }

@@ -5,8 +5,10 @@
  */
 #include "host/agent/cost.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "host/probe/attachment.h"
 #include "wire/clock.h"
@@ -57,22 +59,29 @@ static uint64_t time_call(void)
 void cost_measure(int entry_program, int return_program, bool multiple, struct cost *cost)
 {
     struct search search = {.address = (uint64_t)(uintptr_t)target};
-    struct attachment_set set = {.multiple = multiple};
-    struct attachment attachment = {
-        .program = entry_program, .path = "/proc/self/exe", .offsets = &search.offset, .offsets_count = 1};
-    int error = 0;
+    int links[2];
+    size_t count = 0;
     *cost = (struct cost){COST_USUAL_NS, COST_USUAL_NS};
     dl_iterate_phdr(find_segment, &search);
+    struct attachment attachment = {.program = entry_program,
+                                    .file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+                                    .offsets = &search.offset,
+                                    .offsets_count = 1};
     const uint64_t plain_ns = time_call();
-    if (search.offset != 0 && attachment_set_add(&set, &attachment, &error) == 1) {
+    if (search.offset != 0 && attachment.file >= 0 && (links[0] = attachment_open(&attachment, multiple)) >= 0) {
         const uint64_t entry_ns = time_call();
+        count++;
         attachment.program = return_program;
         attachment.at_return = true;
         cost->entry_ns = entry_ns - plain_ns;
-        if (attachment_set_add(&set, &attachment, &error) == 1)
+        links[1] = attachment_open(&attachment, multiple);
+        count += links[1] >= 0;
+        if (links[1] >= 0)
             cost->return_ns = time_call() - entry_ns;
     }
-    attachment_set_clear(&set);
+    attachment_close(links, count);
+    if (attachment.file >= 0)
+        close(attachment.file);
     log_info("a hit of a probe costs %llu ns here, at a return as well %llu ns more",
              (unsigned long long)cost->entry_ns, (unsigned long long)cost->return_ns);
 }

@@ -15,10 +15,9 @@
 
 struct run {
     bool runs;
-    uint32_t number;
+    bool settles; /* its probes are being set: nothing is told yet */
     uint64_t from_ns;
-    uint64_t until_ns;
-    uint64_t hits_max;
+    struct record_follow request; /* bounded */
 };
 
 struct follow {
@@ -51,7 +50,7 @@ static void tell(struct follow *follow, unsigned bit, uint64_t hits, uint64_t to
 {
     const struct run *run = &follow->runs[bit];
     const struct record_followed record = {
-        .header.source = run->number,
+        .header.source = run->request.header.source,
         .from_ns = run->from_ns,
         .to_ns = to_ns,
         .hits = hits,
@@ -63,8 +62,10 @@ static void tell(struct follow *follow, unsigned bit, uint64_t hits, uint64_t to
 
 static uint64_t hits_of(const struct follow *follow, unsigned bit)
 {
+    const uint64_t hits_max = follow->runs[bit].request.hits_max;
+    if (follow->runs[bit].settles)
+        return 0;
     const int64_t left = follow->options.left(follow->options.context, (enum follow_what)(1u << bit));
-    const uint64_t hits_max = follow->runs[bit].hits_max;
     return left < 1 ? hits_max : hits_max - (uint64_t)left;
 }
 
@@ -88,18 +89,32 @@ static uint64_t within(uint64_t asked, uint64_t most)
     return asked == 0 || asked > most ? most : asked;
 }
 
-/* It is followed from when all probes are set. */
+static void settle(struct follow *follow, unsigned bit)
+{
+    struct run *run = &follow->runs[bit];
+    const int result = follow->options.settling(follow->options.context, (enum follow_what)(1u << bit));
+    if (result > 0)
+        return;
+    run->from_ns = now(follow);
+    if (result < 0) {
+        end(follow, bit, FOLLOWED_REFUSED);
+        return;
+    }
+    run->settles = false;
+    follow->options.start(follow->options.context, (enum follow_what)(1u << bit), &run->request);
+}
+
 static void begin(struct follow *follow, unsigned bit, const struct record_follow *request)
 {
     struct run *run = &follow->runs[bit];
-    struct record_follow bounded = *request;
-    bounded.duration_ns = within(request->duration_ns, FOLLOW_DURATION_MAX_NS);
-    bounded.hits_max = within(request->hits_max, FOLLOW_HITS_MAX);
-    *run = (struct run){.number = request->header.source, .hits_max = bounded.hits_max};
-    run->runs = follow->options.begin(follow->options.context, (enum follow_what)(1u << bit), &bounded) == 0;
+    *run = (struct run){.settles = true, .request = *request};
+    run->request.duration_ns = within(request->duration_ns, FOLLOW_DURATION_MAX_NS);
+    run->request.hits_max = within(request->hits_max, FOLLOW_HITS_MAX);
+    run->runs = follow->options.begin(follow->options.context, (enum follow_what)(1u << bit), &run->request) == 0;
     run->from_ns = now(follow);
-    run->until_ns = run->from_ns + bounded.duration_ns;
-    if (!run->runs)
+    if (run->runs)
+        settle(follow, bit);
+    else
         tell(follow, bit, 0, run->from_ns, FOLLOWED_REFUSED);
 }
 
@@ -114,16 +129,21 @@ void follow_request(struct follow *follow, const struct record_follow *request)
     }
 }
 
+static void tick(struct follow *follow, unsigned bit)
+{
+    const struct run *run = &follow->runs[bit];
+    if (run->runs && run->settles)
+        settle(follow, bit);
+    if (!run->runs || run->settles)
+        return;
+    if (follow->options.left(follow->options.context, (enum follow_what)(1u << bit)) < 1)
+        end(follow, bit, FOLLOWED_SPENT);
+    else if (now(follow) - run->from_ns >= run->request.duration_ns)
+        end(follow, bit, FOLLOWED_IN_TIME);
+}
+
 void follow_tick(struct follow *follow)
 {
-    const uint64_t now_ns = now(follow);
-    for (unsigned bit = 0; bit < KINDS_MAX; bit++) {
-        const struct run *run = &follow->runs[bit];
-        if (!run->runs)
-            continue;
-        if (follow->options.left(follow->options.context, (enum follow_what)(1u << bit)) < 1)
-            end(follow, bit, FOLLOWED_SPENT);
-        else if (now_ns >= run->until_ns)
-            end(follow, bit, FOLLOWED_IN_TIME);
-    }
+    for (unsigned bit = 0; bit < KINDS_MAX; bit++)
+        tick(follow, bit);
 }

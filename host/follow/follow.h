@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What is followed more closely for a while because somebody asked: each kind until a time or a number of hits is
- * reached, whichever comes first. A new request for a kind takes the place of the one before. One thread.
+ * reached, whichever comes first, counted from when all its probes are set. A new request for a kind takes the place of
+ * the one before. One thread.
  */
 #pragma once
 
@@ -12,8 +13,12 @@
 struct follow;
 
 struct follow_options {
-    /* One kind, a single bit of enum follow_what. 0 or -errno, logged. */
+    /* One kind, a single bit of enum follow_what: has its probes set. 0 or -errno, logged. */
     int (*begin)(void *context, enum follow_what what, const struct record_follow *request);
+    /* 1: not all of them are set yet; 0: they are; -errno: they cannot be. */
+    int (*settling)(void *context, enum follow_what what);
+    /* They are: they tell from now on. */
+    void (*start)(void *context, enum follow_what what, const struct record_follow *request);
     void (*end)(void *context, enum follow_what what);
     /* Hits that may still be; below 1: none. */
     int64_t (*left)(void *context, enum follow_what what);

@@ -106,7 +106,7 @@ static void remember(struct discovery *discovery, const struct file_key *file, i
     seen->library = library;
 }
 
-/* Sets the probes of a file that has none yet. NULL when the table is full, or none could be set. */
+/* Has the probes of a file set that has none yet. NULL when the table is full, or they cannot be ordered. */
 static struct library *add_library(struct discovery *discovery, const struct file_key *file, const char *path,
                                    int descriptor, const struct library_places *places, uint64_t mapped_ns)
 {
@@ -118,7 +118,7 @@ static struct library *add_library(struct discovery *discovery, const struct fil
     library->number = discovery->libraries_count + 1;
     library->file = *file;
     snprintf(library->path, sizeof library->path, "%s", path);
-    if (discovery->options.attach(discovery->options.context, library, descriptor, places, mapped_ns) == 0)
+    if (discovery->options.attach(discovery->options.context, library, descriptor, places, mapped_ns) != 0)
         return NULL;
     discovery->libraries_count++;
     counter_add(discovery->options.counters, COUNT_LIBRARIES, 1);
@@ -175,19 +175,38 @@ void discovery_look_at_mapping(struct discovery *discovery, pid_t pid, const str
     close(descriptor);
 }
 
+static bool goes_on(const struct discovery *discovery)
+{
+    return discovery->options.go_on == NULL || discovery->options.go_on(discovery->options.context);
+}
+
 static int visit_mapping(void *context, pid_t pid, const struct mapping *mapping)
 {
-    discovery_look_at_mapping(context, pid, mapping, 0);
-    return 0;
+    struct discovery *discovery = context;
+    discovery_look_at_mapping(discovery, pid, mapping, 0);
+    return goes_on(discovery) ? 0 : -ECANCELED;
+}
+
+static int visit_usual_mapping(void *context, pid_t pid, const struct mapping *mapping)
+{
+    return library_has_usual_name(mapping->path) ? visit_mapping(context, pid, mapping) : 0;
+}
+
+static void visit_process_first(void *context, pid_t pid)
+{
+    if (goes_on(context))
+        process_each_mapping(pid, visit_usual_mapping, context);
 }
 
 static void visit_process(void *context, pid_t pid)
 {
-    process_each_mapping(pid, visit_mapping, context);
+    if (goes_on(context))
+        process_each_mapping(pid, visit_mapping, context);
 }
 
 void discovery_scan_processes(struct discovery *discovery)
 {
+    process_each(visit_process_first, discovery);
     process_each(visit_process, discovery);
 }
 
@@ -242,7 +261,7 @@ static void scan_directory(struct discovery *discovery, const char *path, size_t
     if (directory == NULL)
         return;
     const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
+    while (goes_on(discovery) && (entry = readdir(directory)) != NULL) {
         char below[PROCESS_PATH_BYTES];
         if (entry->d_name[0] == '.' || snprintf(below, sizeof below, "%s/%s", path, entry->d_name) >= (int)sizeof below)
             continue;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,13 +24,15 @@ struct library {
 
 struct discovery_options {
     /*
-     * Sets probes; the descriptor is closed afterwards. `mapped_ns`: when a process mapped it, 0 = nobody has, or it is
-     * not known. Returns the number of probes set.
+     * Has its probes set; the descriptor is closed afterwards. `mapped_ns`: when a process mapped it, 0 = nobody has,
+     * or it is not known. 0 or -errno, logged.
      */
-    size_t (*attach)(void *context, const struct library *library, int descriptor, const struct library_places *places,
-                     uint64_t mapped_ns);
+    int (*attach)(void *context, const struct library *library, int descriptor, const struct library_places *places,
+                  uint64_t mapped_ns);
     /* The file that really holds the code of an open file; 0 or -errno. */
     int (*file_key)(void *context, int descriptor, struct file_key *file);
+    /* Asked between two files of a scan, which may be thousands: its caller's other matters. False: it ends early. */
+    bool (*go_on)(void *context);
     void *context;
     uint64_t *counters; /* HOST_COUNTERS of them, the caller's */
 };
@@ -37,7 +40,7 @@ struct discovery_options {
 int discovery_create(struct discovery **discovery, const struct discovery_options *options);
 void discovery_destroy(struct discovery **discovery);
 
-/* Looks at what all running processes have mapped. */
+/* Looks at what all running processes have mapped: first at what is called as such libraries usually are. */
 void discovery_scan_processes(struct discovery *discovery);
 
 /* Looks at the shared objects in the library folders of a tree ("" = this machine's own). */

@@ -2,6 +2,7 @@
 /* Which symbols make a library: the table of probe.def, looked up in a file's symbol tables. */
 #include "host/library/library.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,9 @@ _Static_assert(LIBRARY_KINDS <= ELF_GROUPS_MAX, "kinds of libraries");
 static const struct {
     const char *text;
     const char *symbol;
+    const char *file;
 } kinds[LIBRARY_KINDS] = {
-#define LIBRARY(name, text, symbol) [LIBRARY_##name] = {text, symbol},
+#define LIBRARY(name, text, symbol, file) [LIBRARY_##name] = {text, symbol, file},
 #include "host/library/library.def"
 #undef LIBRARY
 };
@@ -69,6 +71,16 @@ static int compare_places(const void *left, const void *right)
     const struct library_place *a = left;
     const struct library_place *b = right;
     return a->spec < b->spec ? -1 : a->spec > b->spec;
+}
+
+bool library_has_usual_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *file = slash == NULL ? path : slash + 1;
+    bool usual = false;
+    for (enum library_kind kind = 0; kind < LIBRARY_KINDS && !usual; kind++)
+        usual = fnmatch(kinds[kind].file, file, 0) == 0;
+    return usual;
 }
 
 bool library_has(const struct library_places *places, const char *symbol)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum library_kind {
-#define LIBRARY(name, text, symbol) LIBRARY_##name,
+#define LIBRARY(name, text, symbol, file) LIBRARY_##name,
 #include "host/library/library.def"
 #undef LIBRARY
     LIBRARY_KINDS
@@ -54,6 +54,9 @@ struct library_places {
 
 /* Count 0 when the file is none of ours. -ENOEXEC, -EBADMSG, another -errno as elf.h; not logged. */
 int library_find(int descriptor, struct library_places *places);
+
+/* Whether a file is called as such a library usually is. */
+bool library_has_usual_name(const char *path);
 
 /* Whether a probe has a place at this symbol. */
 bool library_has(const struct library_places *places, const char *symbol);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Source: bpf(2), perf_event_open(2), <linux/bpf.h> of Linux 6.6 (BPF_LINK_CREATE with BPF_TRACE_UPROBE_MULTI), whose
- * layout stands here because an older system's header lacks it. Invariant: a descriptor of the set is a link, and
- * closing it is all that it takes to take its probes away.
+ * layout stands here because an older system's header lacks it. Invariant: closing a link is all that it takes to take
+ * its probes away.
  */
 #include "host/probe/attachment.h"
 
@@ -81,35 +81,28 @@ bool attachment_multiple_is_possible(void)
     return error == -EBADF;
 }
 
-static int keep(struct attachment_set *set, int descriptor)
+#define PATH_BYTES 32
+
+static void write_path(const struct attachment *attachment, char path[PATH_BYTES])
 {
-    if (set->count == set->capacity) {
-        const size_t capacity = set->capacity == 0 ? 64 : 2 * set->capacity;
-        int *descriptors = realloc(set->descriptors, capacity * sizeof *descriptors);
-        if (descriptors == NULL) {
-            close(descriptor);
-            return -ENOMEM;
-        }
-        set->descriptors = descriptors;
-        set->capacity = capacity;
-    }
-    set->descriptors[set->count++] = descriptor;
-    return 0;
+    snprintf(path, PATH_BYTES, "/proc/self/fd/%d", attachment->file);
 }
 
-static int set_multiple(struct attachment_set *set, const struct attachment *attachment)
+static int open_multiple(const struct attachment *attachment)
 {
+    char path[PATH_BYTES];
     uint64_t *cookies = calloc(attachment->offsets_count, sizeof *cookies);
     if (cookies == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < attachment->offsets_count; i++)
         cookies[i] = attachment->cookie;
+    write_path(attachment, path);
     const struct link_attributes attributes = {
         .program = (uint32_t)attachment->program,
         .attach_type = ATTACHMENT_MULTIPLE,
         .multiple =
             {
-                .path = (uint64_t)(uintptr_t)attachment->path,
+                .path = (uint64_t)(uintptr_t)path,
                 .offsets = (uint64_t)(uintptr_t)attachment->offsets,
                 .cookies = (uint64_t)(uintptr_t)cookies,
                 .count = (uint32_t)attachment->offsets_count,
@@ -117,9 +110,9 @@ static int set_multiple(struct attachment_set *set, const struct attachment *att
                 .pid = (uint32_t)attachment->pid,
             },
     };
-    const int descriptor = create_link(&attributes);
+    const int link = create_link(&attributes);
     free(cookies);
-    return descriptor < 0 ? descriptor : keep(set, descriptor);
+    return link;
 }
 
 /* "7\n", "config:0\n": the number in a file of /sys. */
@@ -133,8 +126,9 @@ static int read_number(const char *path, const char *format, uint32_t *number)
     return read ? 0 : -ENOENT;
 }
 
-static int open_event(const struct attachment *attachment, uint64_t offset)
+static int open_event(const struct attachment *attachment)
 {
+    char path[PATH_BYTES];
     uint32_t type;
     uint32_t return_bit = 0;
     int error = read_number("/sys/bus/event_source/devices/uprobe/type", "%u", &type);
@@ -142,12 +136,13 @@ static int open_event(const struct attachment *attachment, uint64_t offset)
         error = read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:%u", &return_bit);
     if (error != 0)
         return error;
+    write_path(attachment, path);
     struct perf_event_attr attributes = {
         .size = sizeof attributes,
         .type = type,
         .config = attachment->at_return ? 1ULL << return_bit : 0,
-        .uprobe_path = (uint64_t)(uintptr_t)attachment->path,
-        .probe_offset = offset,
+        .uprobe_path = (uint64_t)(uintptr_t)path,
+        .probe_offset = attachment->offsets[0],
     };
     const pid_t pid = attachment->pid == 0 ? -1 : attachment->pid;
     const int descriptor =
@@ -156,9 +151,9 @@ static int open_event(const struct attachment *attachment, uint64_t offset)
 }
 
 /* The link holds the event. */
-static int set_one(struct attachment_set *set, const struct attachment *attachment, uint64_t offset)
+static int open_one(const struct attachment *attachment)
 {
-    const int event = open_event(attachment, offset);
+    const int event = open_event(attachment);
     if (event < 0)
         return event;
     const struct link_attributes attributes = {
@@ -167,33 +162,31 @@ static int set_one(struct attachment_set *set, const struct attachment *attachme
         .attach_type = BPF_PERF_EVENT,
         .perf_event.cookie = attachment->cookie,
     };
-    const int descriptor = create_link(&attributes);
+    const int link = create_link(&attributes);
     close(event);
-    return descriptor < 0 ? descriptor : keep(set, descriptor);
+    return link;
 }
 
-size_t attachment_set_add(struct attachment_set *set, const struct attachment *attachment, int *error)
+/* A program that was loaded for one place of the kernel. */
+static int open_own_place(const struct attachment *attachment)
 {
-    size_t added = 0;
-    if (set->multiple) {
-        const int result = set_multiple(set, attachment);
-        if (result == 0)
-            return attachment->offsets_count;
-        *error = result;
-        return 0;
-    }
-    for (size_t i = 0; i < attachment->offsets_count; i++) {
-        const int result = set_one(set, attachment, attachment->offsets[i]);
-        if (result == 0)
-            added++;
-        else
-            *error = result;
-    }
-    return added;
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.raw_tracepoint.prog_fd = (uint32_t)attachment->program;
+    const int link = (int)syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attributes, sizeof attributes);
+    return link < 0 ? -errno : link;
+}
+
+int attachment_open(const struct attachment *attachment, bool multiple)
+{
+    if (attachment->file < 0)
+        return open_own_place(attachment);
+    return multiple ? open_multiple(attachment) : open_one(attachment);
 }
 
 struct closer {
-    const struct attachment_set *set;
+    const int *links;
+    size_t count;
     size_t first;
     size_t step;
     pthread_t thread;
@@ -202,26 +195,22 @@ struct closer {
 static void *close_some(void *argument)
 {
     const struct closer *closer = argument;
-    for (size_t i = closer->first; i < closer->set->count; i += closer->step)
-        close(closer->set->descriptors[i]);
+    for (size_t i = closer->first; i < closer->count; i += closer->step)
+        close(closer->links[i]);
     return NULL;
 }
 
-void attachment_set_clear(struct attachment_set *set)
+void attachment_close(const int *links, size_t count)
 {
     struct closer closers[CLOSERS_MAX];
     size_t started = 0;
-    const size_t wanted = set->count < CLOSERS_MAX ? set->count : CLOSERS_MAX;
+    const size_t wanted = count < CLOSERS_MAX ? count : CLOSERS_MAX;
     for (size_t i = 0; i < wanted; i++)
-        closers[i] = (struct closer){.set = set, .first = i, .step = wanted};
-    while (started < wanted && pthread_create(&closers[started].thread, NULL, close_some, &closers[started]) == 0)
+        closers[i] = (struct closer){.links = links, .count = count, .first = i, .step = wanted};
+    while (started + 1 < wanted && pthread_create(&closers[started].thread, NULL, close_some, &closers[started]) == 0)
         started++;
     for (size_t i = started; i < wanted; i++)
         close_some(&closers[i]);
     for (size_t i = 0; i < started; i++)
         pthread_join(closers[i].thread, NULL);
-    free(set->descriptors);
-    set->descriptors = NULL;
-    set->count = 0;
-    set->capacity = 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of the kernel set at places of a file's code. Where the kernel can (Linux 6.6), the places of one program
- * are set by one link, and links are let go side by side: taking a probe away waits for the kernel to be done with it
- * (a quarter of a second, seen), so that one after the other they take minutes. One thread.
+ * Programs of the kernel set at places of a file's code. Where the kernel can (Linux 6.6), one link sets all places of
+ * a program. To set one place is a matter of milliseconds; to take one away waits until the kernel is done with it (a
+ * tenth of a second and more). Any thread, but one at a time.
  */
 #pragma once
 
@@ -15,17 +15,9 @@
 bool attachment_multiple_is_possible(void);
 #define ATTACHMENT_MULTIPLE 48 /* BPF_TRACE_UPROBE_MULTI, the expected attach type of such a program */
 
-/* All that was set, and is taken away together. */
-struct attachment_set {
-    int *descriptors;
-    size_t count;
-    size_t capacity;
-    bool multiple; /* the programs were loaded for it */
-};
-
 struct attachment {
-    int program;      /* descriptor */
-    const char *path; /* of the file */
+    int program; /* descriptor */
+    int file;    /* descriptor; -1 = none: the program names its place in the kernel itself */
     const uint64_t *offsets;
     size_t offsets_count;
     uint64_t cookie;
@@ -33,8 +25,14 @@ struct attachment {
     pid_t pid; /* only in this process; 0 = in all */
 };
 
-/* Returns how many of the places could be set; *error is the -errno of one that could not. */
-size_t attachment_set_add(struct attachment_set *set, const struct attachment *attachment, int *error);
+/*
+ * Sets all places of it, or none: a link, a descriptor; or -errno. `multiple`: the program was loaded for it; else it
+ * must be one place.
+ */
+int attachment_open(const struct attachment *attachment, bool multiple);
 
-/* Takes everything away: no probe is hit once it returns. */
-void attachment_set_clear(struct attachment_set *set);
+/*
+ * Takes them away: no probe of theirs is hit once it returns. Side by side, which helps where a link has many places: a
+ * kernel that sets one place a link takes them one after the other away all the same.
+ */
+void attachment_close(const int *links, size_t count);

@@ -6,6 +6,7 @@
 #include "host/probe/probe.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "bpf/event.h"
 #include "bpf/qpscope.skel.h"
 #include "host/probe/attachment.h"
+#include "host/probe/placement.h"
 #include "host/probe/rights.h"
 #include "wire/clock.h"
 #include "wire/log.h"
@@ -33,24 +35,13 @@ static const char *const delay_programs[] = {"delay_switch", "delay_wakeup", "de
                                              "delay_send_exit"};
 #define DELAY_PROGRAMS_MAX (sizeof delay_programs / sizeof delay_programs[0])
 
-/* A library with probes, kept for those that come and go. */
-struct probed {
-    uint64_t library;
-    int descriptor;
-    struct library_place *places;
-    size_t places_count;
-};
-
 struct probe {
     struct qpscope *kernel;
     struct ring_buffer *ring;
     int *programs; /* descriptor of each row of probe_specs */
-    struct attachment_set attachments[DUTIES];
-    struct attachment_set work;
-    bool on[DUTIES];
-    struct bpf_link *delays[DELAY_PROGRAMS_MAX];
-    struct probed *probed;
-    size_t probed_count;
+    struct placement *placement;
+    bool multiple; /* attachment.h */
+    bool delays_followed;
     struct bpf_link *kernel_returns[KERNEL_RETURNS_MAX];
     size_t kernel_returns_count;
     probe_sink *sink;
@@ -85,13 +76,10 @@ static uint64_t ring_bytes(uint64_t wanted_bytes)
 static void expect_multiple(struct probe *probe)
 {
     struct bpf_program *program;
-    const bool multiple = attachment_multiple_is_possible();
-    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
-        probe->attachments[duty].multiple = multiple;
-    probe->work.multiple = multiple;
+    probe->multiple = attachment_multiple_is_possible();
     bpf_object__for_each_program(program, probe->kernel->obj)
     {
-        if (multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+        if (probe->multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
             bpf_program__set_expected_attach_type(program, ATTACHMENT_MULTIPLE);
     }
 }
@@ -120,14 +108,14 @@ static bool is_at_kernel_return(const struct bpf_program *program)
            strcmp(bpf_program__name(program), "delay_send_exit") != 0; /* which comes and goes by itself */
 }
 
-static bool can_be_at_kernel_return(const struct bpf_program *program)
+static bool can_be_at_kernel_return(const struct btf *types, const struct bpf_program *program)
 {
     static const struct bpf_insn code[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
         {.code = BPF_JMP | BPF_EXIT},
     };
     const char *function = strchr(bpf_program__section_name(program), '/') + 1;
-    const int number = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FEXIT);
+    const int number = btf__find_by_name_kind(types, function, BTF_KIND_FUNC);
     if (number < 0)
         return false;
     LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
@@ -139,14 +127,14 @@ static bool can_be_at_kernel_return(const struct bpf_program *program)
     return descriptor >= 0;
 }
 
-static bool expect_kernel_returns(const struct probe *probe)
+static bool expect_kernel_returns(const struct probe *probe, const struct btf *types)
 {
     struct bpf_program *program;
     bool possible = true;
     bpf_object__for_each_program(program, probe->kernel->obj)
     {
         if (possible && is_at_kernel_return(program))
-            possible = can_be_at_kernel_return(program);
+            possible = can_be_at_kernel_return(types, program);
     }
     bpf_object__for_each_program(program, probe->kernel->obj)
     {
@@ -191,11 +179,11 @@ static void follow_proxies(struct probe *probe, bool possible)
 }
 
 /* How what threads send over TCP is seen depends on the kernel; the probes can do without. */
-static void expect_sends(const struct probe *probe)
+static void expect_sends(const struct probe *probe, const struct btf *types)
 {
     struct bpf_program *exit = probe->kernel->progs.delay_send_exit;
-    const bool traced = libbpf_find_vmlinux_btf_id("sock_send_length", BPF_TRACE_RAW_TP) > 0;
-    const bool possible = traced || can_be_at_kernel_return(exit);
+    const bool traced = btf__find_by_name_kind(types, "btf_trace_sock_send_length", BTF_KIND_TYPEDEF) > 0;
+    const bool possible = traced || can_be_at_kernel_return(types, exit);
     bpf_program__set_autoload(probe->kernel->progs.delay_send, traced);
     bpf_program__set_autoload(exit, !traced && possible);
     for (size_t i = 0; i < DELAY_PROGRAMS_MAX; i++)
@@ -204,17 +192,30 @@ static void expect_sends(const struct probe *probe)
         log_info("this kernel does not show what is sent over TCP: no step can be told to run over sockets");
 }
 
+/* The kernel's types take long to read: once, for all that depends on them. Returns whether proxies can be followed. */
+static int expect(struct probe *probe, bool *proxies)
+{
+    struct btf *types = btf__load_vmlinux_btf();
+    if (types == NULL)
+        return -errno;
+    expect_multiple(probe);
+    *proxies = expect_kernel_returns(probe, types);
+    expect_sends(probe, types);
+    btf__free(types);
+    return 0;
+}
+
 static int load(struct probe *probe, const struct probe_options *options)
 {
+    bool proxies = false;
     const uint64_t buffer_bytes = ring_bytes(options->buffer_bytes);
     probe->kernel = qpscope__open();
     if (probe->kernel == NULL)
         return -errno;
     probe->kernel->rodata->wake_bytes = buffer_bytes / 4;
     int error = bpf_map__set_max_entries(probe->kernel->maps.events, (uint32_t)buffer_bytes);
-    expect_multiple(probe);
-    const bool proxies = expect_kernel_returns(probe);
-    expect_sends(probe);
+    if (error == 0)
+        error = expect(probe, &proxies);
     if (error == 0)
         error = qpscope__load(probe->kernel);
     if (error == 0)
@@ -238,18 +239,47 @@ static void raise_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static int set_attachment(void *context, const struct attachment *attachment)
+{
+    const struct probe *probe = context;
+    return attachment_open(attachment, probe->multiple);
+}
+
+static void let_attachments_go(void *context, const int *links, size_t count)
+{
+    (void)context;
+    attachment_close(links, count);
+}
+
+static int place(struct probe *probe, const struct probe_options *options)
+{
+    const struct placement_options placement = {
+        .attacher = {set_attachment, let_attachments_go, probe, probe->multiple},
+        .programs = probe->programs,
+        .attached = options->attached,
+        .context = options->context,
+    };
+    int error = placement_create(&probe->placement, &placement);
+    for (size_t i = 0; i < DELAY_PROGRAMS_MAX && error == 0; i++) {
+        const int program = bpf_program__fd(bpf_object__find_program_by_name(probe->kernel->obj, delay_programs[i]));
+        if (program >= 0)
+            error = placement_add_own(probe->placement, program);
+    }
+    return error;
+}
+
 int probe_open(struct probe **probe, const struct probe_options *options)
 {
     struct probe *fresh = calloc(1, sizeof *fresh);
     if (fresh == NULL)
         return log_error_return(-ENOMEM, "no memory for the probes");
-    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
-        fresh->on[duty] = duty != DUTY_DETAIL && duty != DUTY_DELAY;
     fresh->sink = options->sink;
     fresh->context = options->context;
     libbpf_set_print(print_library_message);
     raise_descriptor_limit();
-    const int error = load(fresh, options);
+    int error = load(fresh, options);
+    if (error == 0)
+        error = place(fresh, options);
     if (error != 0) {
         log_error("cannot load the probes: %s", strerror(-error));
         rights_explain();
@@ -260,42 +290,12 @@ int probe_open(struct probe **probe, const struct probe_options *options)
     return 0;
 }
 
-static void set_delays(struct probe *probe, bool on)
-{
-    for (size_t i = 0; i < DELAY_PROGRAMS_MAX; i++) {
-        const struct bpf_program *program = bpf_object__find_program_by_name(probe->kernel->obj, delay_programs[i]);
-        if (!on) {
-            bpf_link__destroy(probe->delays[i]);
-            probe->delays[i] = NULL;
-        } else if (bpf_program__fd(program) >= 0) {
-            probe->delays[i] = bpf_program__attach(program);
-        }
-        if (on && bpf_program__fd(program) >= 0 && probe->delays[i] == NULL)
-            log_warning("cannot follow what keeps threads from running (%s): %s", delay_programs[i], strerror(errno));
-    }
-    log_debug("what keeps threads from running is %s", on ? "followed" : "not followed any more");
-}
-
-static void forget_probed(struct probe *probe)
-{
-    for (size_t i = 0; i < probe->probed_count; i++) {
-        close(probe->probed[i].descriptor);
-        free(probe->probed[i].places);
-    }
-    free(probe->probed);
-}
-
 void probe_close(struct probe **probe)
 {
     if (*probe == NULL)
         return;
     detach_kernel_returns(*probe);
-    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
-        attachment_set_clear(&(*probe)->attachments[duty]);
-    if ((*probe)->kernel != NULL)
-        set_delays(*probe, false);
-    attachment_set_clear(&(*probe)->work);
-    forget_probed(*probe);
+    placement_destroy(&(*probe)->placement);
     free((*probe)->programs);
     ring_buffer__free((*probe)->ring);
     qpscope__destroy((*probe)->kernel);
@@ -314,146 +314,60 @@ int probe_read(struct probe *probe)
     return taken < 0 ? log_error_return(taken, "cannot read the probes' events: %s", strerror(-taken)) : 0;
 }
 
-static void report_place(const struct probe_spec *spec, int error)
-{
-    log_warning("cannot set the probe at the %s of %s: %s; not known: %s", spec->at_return ? "return" : "entry",
-                spec->symbol, strerror(-error), spec->reads);
-}
+/* ---- where they sit ---- */
 
-/* All places of one row of probe.def, which lie side by side. */
-static size_t attach_spec(struct probe *probe, struct attachment *attachment, const struct library_place *places,
-                          size_t count)
+int probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
 {
-    uint64_t offsets[LIBRARY_PLACES_MAX];
-    int error = 0;
-    const struct probe_spec *spec = &probe_specs[places[0].spec];
-    for (size_t i = 0; i < count; i++)
-        offsets[i] = places[i].file_offset;
-    attachment->program = probe->programs[places[0].spec];
-    attachment->offsets = offsets;
-    attachment->offsets_count = count;
-    attachment->at_return = spec->at_return;
-    const size_t attached = attachment_set_add(&probe->attachments[spec->duty], attachment, &error);
-    if (attached < count)
-        report_place(spec, error);
-    return attached;
-}
-
-static size_t attach_duty(struct probe *probe, const struct probed *probed, enum probe_duty duty)
-{
-    size_t attached = 0;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", probed->descriptor);
-    for (size_t from = 0; from < probed->places_count;) {
-        size_t to = from + 1;
-        const struct probe_spec *spec = &probe_specs[probed->places[from].spec];
-        while (to < probed->places_count && probed->places[to].spec == probed->places[from].spec)
-            to++;
-        struct attachment attachment = {.path = path,
-                                        .cookie = probed->library | (uint64_t)spec->variant << EVENT_VARIANT_SHIFT};
-        if (spec->duty == duty)
-            attached += attach_spec(probe, &attachment, probed->places + from, to - from);
-        from = to;
-    }
-    return attached;
-}
-
-static int keep_probed(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
-{
-    struct probed *all = realloc(probe->probed, (probe->probed_count + 1) * sizeof *all);
-    if (all == NULL)
-        return -ENOMEM;
-    probe->probed = all;
-    struct probed *probed = &all[probe->probed_count];
-    probed->library = library;
-    probed->places_count = places->count;
-    probed->places = malloc(places->count * sizeof *probed->places);
-    probed->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    if (probed->places == NULL || probed->descriptor < 0) {
-        const int error = -errno;
-        free(probed->places);
-        return error;
-    }
-    memcpy(probed->places, places->places, places->count * sizeof *probed->places);
-    probe->probed_count++;
-    return 0;
+    return placement_attach(probe->placement, library, descriptor, places);
 }
 
 /* Calls that are entered from now on, or no more, wait for their return. */
 static void tell_returns(struct probe *probe)
 {
-    const bool set = probe->on[DUTY_RETURN] && probe->attachments[DUTY_RETURN].count != 0;
+    if (probe->kernel->bss->call_returns == placement_duty(probe->placement, DUTY_RETURN))
+        return;
+    const bool set = placement_is_complete(probe->placement, DUTY_RETURN);
     __atomic_store_n(&probe->kernel->bss->call_returns, set, __ATOMIC_RELAXED);
 }
 
-static size_t count_duty(const struct library_places *places, enum probe_duty duty)
+static void note_delays(struct probe *probe)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < places->count; i++)
-        count += probe_specs[places->places[i].spec].duty == duty;
-    return count;
+    const bool followed = placement_is_complete(probe->placement, DUTY_DELAY);
+    if (followed != probe->delays_followed)
+        log_debug("what keeps threads from running is %s", followed ? "followed" : "not followed any more");
+    probe->delays_followed = followed;
 }
 
-size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places)
+void probe_tick(struct probe *probe)
 {
-    size_t attached = 0;
-    const int error = keep_probed(probe, library, descriptor, places);
-    if (error != 0) {
-        log_warning("cannot keep a library open to probe it: %s", strerror(-error));
-        return 0;
-    }
-    for (enum probe_duty duty = 0; duty < DUTIES; duty++)
-        if (probe->on[duty])
-            attached += attach_duty(probe, &probe->probed[probe->probed_count - 1], duty);
-        else
-            attached += count_duty(places, duty);
+    placement_tick(probe->placement);
     tell_returns(probe);
-    return attached;
-}
-
-static void *clear_set(void *context)
-{
-    attachment_set_clear(context);
-    free(context);
-    return NULL;
-}
-
-/* The kernel takes its time; events must be taken meanwhile. */
-static void let_go(struct attachment_set *set)
-{
-    pthread_t thread;
-    struct attachment_set *gone = malloc(sizeof *gone);
-    if (gone == NULL) {
-        attachment_set_clear(set);
-        return;
-    }
-    *gone = *set;
-    *set = (struct attachment_set){.multiple = gone->multiple};
-    if (pthread_create(&thread, NULL, clear_set, gone) == 0)
-        pthread_detach(thread);
-    else
-        clear_set(gone);
+    note_delays(probe);
 }
 
 bool probe_duty(const struct probe *probe, enum probe_duty duty)
 {
-    return probe->on[duty];
+    return placement_duty(probe->placement, duty);
 }
 
 void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
 {
-    if (probe->on[duty] == on || duty == DUTY_ALWAYS)
+    if (placement_duty(probe->placement, duty) == on)
         return;
-    probe->on[duty] = on;
-    if (duty == DUTY_DELAY)
-        set_delays(probe, on);
-    if (!on)
-        let_go(&probe->attachments[duty]);
-    for (size_t i = 0; i < probe->probed_count && on; i++)
-        attach_duty(probe, &probe->probed[i], duty);
-    if (duty == DUTY_DETAIL)
-        log_debug("the frequent calls of the GPU's runtime are %s", on ? "told" : "not told any more");
+    placement_set_duty(probe->placement, duty, on);
+    if (duty == DUTY_MARKER)
+        __atomic_store_n(&probe->kernel->bss->markers_off, !on, __ATOMIC_RELAXED);
     tell_returns(probe);
+}
+
+bool probe_is_being_set(const struct probe *probe, enum probe_duty duty)
+{
+    return placement_waiting(probe->placement, duty) != 0;
+}
+
+void probe_count_places(const struct probe *probe, struct placement_counts *counts)
+{
+    placement_count(probe->placement, counts);
 }
 
 void probe_follow(struct probe *probe, uint32_t pid)
@@ -475,35 +389,38 @@ void probe_set_layout(struct probe *probe, uint64_t library, const struct layout
 
 /* ---- what is posted and completed ---- */
 
-static int set_work(struct probe *probe, const struct bpf_program *program, struct attachment *attachment)
+static int add_work(struct probe *probe, struct attachment *attachment, const struct bpf_program *program,
+                    bool at_return)
 {
-    int error = 0;
     attachment->program = bpf_program__fd(program);
-    return attachment_set_add(&probe->work, attachment, &error) == 1 ? 0 : error;
+    attachment->at_return = at_return;
+    return placement_follow(probe->placement, attachment);
 }
 
 int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const struct provider_place *place)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    struct attachment attachment = {.path = path, .offsets = &place->file_offset, .offsets_count = 1, .pid = pid};
+    struct attachment attachment = {.file = descriptor, .offsets = &place->file_offset, .offsets_count = 1, .pid = pid};
     int error;
-    if (place->call == PROVIDER_POST_SEND) {
-        error = set_work(probe, probe->kernel->progs.work_post, &attachment);
-    } else {
-        error = set_work(probe, probe->kernel->progs.work_poll, &attachment);
-        attachment.at_return = true;
-        if (error == 0)
-            error = set_work(probe, probe->kernel->progs.work_poll_return, &attachment);
-    }
+    if (place->call == PROVIDER_POST_SEND)
+        error = add_work(probe, &attachment, probe->kernel->progs.work_post, false);
+    else
+        error = add_work(probe, &attachment, probe->kernel->progs.work_poll, false);
+    if (error == 0 && place->call != PROVIDER_POST_SEND)
+        error = add_work(probe, &attachment, probe->kernel->progs.work_poll_return, true);
     if (error != 0)
         log_error("cannot follow what process %d posts: %s", (int)pid, strerror(-error));
     return error;
 }
 
+int probe_work_is_being_set(const struct probe *probe)
+{
+    return placement_waiting(probe->placement, DUTIES) != 0 ? 1 : placement_followed(probe->placement);
+}
+
 void probe_end_work(struct probe *probe)
 {
-    attachment_set_clear(&probe->work);
+    probe_allow_work(probe, 0);
+    placement_end_following(probe->placement);
 }
 
 void probe_allow_work(struct probe *probe, int64_t hits)
@@ -596,7 +513,7 @@ int probe_clock_offset(struct probe *probe, int64_t *offset_ns, uint64_t *bound_
 void probe_cost(struct probe *probe, struct cost *cost)
 {
     cost_measure(bpf_program__fd(probe->kernel->progs.cost_entry), bpf_program__fd(probe->kernel->progs.cost_return),
-                 probe->attachments[DUTY_ALWAYS].multiple, cost);
+                 probe->multiple, cost);
 }
 
 void probe_allow_detail(struct probe *probe, enum detail_kind kind, pid_t pid, int64_t events)
@@ -605,7 +522,7 @@ void probe_allow_detail(struct probe *probe, enum detail_kind kind, pid_t pid, i
     details[kind].process = (uint32_t)pid;
     __atomic_store_n(&details[kind].left, events, __ATOMIC_RELAXED);
     if (kind == DETAIL_SUBMISSIONS)
-        probe_set_duty(probe, DUTY_DETAIL, events > 0);
+        log_debug("the frequent calls of the GPU's runtime are %s", events > 0 ? "told" : "not told any more");
 }
 
 int64_t probe_detail_left(const struct probe *probe, enum detail_kind kind)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The probes in the kernel (libbpf inside; nowhere else): loads them, sets them at places in library files, once a file
- * for all processes, and delivers their events. One thread.
+ * for all processes, and delivers their events. One thread; setting them and taking them away is left to another one
+ * (attacher.h), so that no function but probe_open, probe_cost and probe_close waits for it.
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "host/follow/provider.h"
 #include "host/layout/layout.h"
 #include "host/library/library.h"
+#include "host/probe/placement.h"
 #include "host/process/process.h"
 
 struct probe;
@@ -23,6 +25,8 @@ typedef void probe_sink(void *context, const void *event, size_t length_bytes);
 struct probe_options {
     uint64_t buffer_bytes; /* rounded up to a power of 2 of whole pages */
     probe_sink *sink;      /* takes each event, from probe_read */
+    /* The first probes of a library are set, from probe_tick. */
+    void (*attached)(void *context, const struct placement_attached *attached);
     void *context;
 };
 
@@ -37,15 +41,23 @@ int probe_descriptor(const struct probe *probe);
 int probe_read(struct probe *probe);
 
 /*
- * Sets the probes of an open library file that are on duty; events of theirs that carry a library carry `library`.
- * Returns how many could be set or wait for their duty; each that could not is logged.
+ * Has the probes of an open library file that are on duty set; events of theirs that carry a library carry `library`.
+ * Each that cannot be is logged. 0 or -errno, logged.
  */
-size_t probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places);
+int probe_attach(struct probe *probe, uint64_t library, int descriptor, const struct library_places *places);
 
-/* Sets, or takes away, the probes of a duty in all libraries; DUTY_ALWAYS stays. At first all but DUTY_DETAIL are on.
+/* Hears what was set. Call often. */
+void probe_tick(struct probe *probe);
+
+/*
+ * Has the probes of a duty set, or taken away, in all libraries; DUTY_ALWAYS stays. What is taken away says nothing any
+ * more at once. At first all but DUTY_DETAIL and DUTY_DELAY are on.
  */
 void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on);
 bool probe_duty(const struct probe *probe, enum probe_duty duty);
+bool probe_is_being_set(const struct probe *probe, enum probe_duty duty);
+
+void probe_count_places(const struct probe *probe, struct placement_counts *counts);
 
 /* Where a library keeps what the probes read of communicators; before its probes are set. Without it nothing is read.
  */
@@ -55,11 +67,14 @@ void probe_set_layout(struct probe *probe, uint64_t library, const struct layout
 void probe_follow(struct probe *probe, uint32_t pid);
 
 /*
- * Follows what one process posts or takes at one place of a file that it has mapped, as long as hits are left; -errno,
- * logged.
+ * Has followed what one process posts or takes at one place of a file that it has mapped, as long as hits are left;
+ * -errno, logged.
  */
 int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const struct provider_place *place);
 void probe_end_work(struct probe *probe);
+
+/* 1: not all is set yet; 0: it is; -errno: none could be. */
+int probe_work_is_being_set(const struct probe *probe);
 
 /* Lets so many hits of those be from now on; how many still may be, below 1: none. */
 void probe_allow_work(struct probe *probe, int64_t hits);

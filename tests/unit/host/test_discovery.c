@@ -26,9 +26,9 @@ static uint64_t counters[HOST_COUNTERS];
 static char directory[] = "/tmp/qpscope-discovery-XXXXXX";
 static char attached_path[256];
 static size_t attached;
-static size_t attach_result;
+static int attach_result;
 
-static size_t attach(void *context, const struct library *found, int descriptor, const struct library_places *places,
+static int attach(void *context, const struct library *found, int descriptor, const struct library_places *places,
                      uint64_t mapped_ns)
 {
     (void)context, (void)descriptor, (void)mapped_ns;
@@ -50,10 +50,10 @@ static int file_key(void *context, int descriptor, struct file_key *file)
 
 static int setup(void **state)
 {
-    const struct discovery_options options = {attach, file_key, NULL, counters};
+    const struct discovery_options options = {attach, file_key, NULL, NULL, counters};
     memset(counters, 0, sizeof counters);
     attached = 0;
-    attach_result = 12;
+    attach_result = 0;
     attached_path[0] = '\0';
     return discovery_create((struct discovery **)state, &options);
 }
@@ -157,7 +157,7 @@ static void gone_before_it_is_looked_at(void **state)
 static void probes_refused(void **state)
 {
     char path[256] = "x";
-    attach_result = 0;
+    attach_result = -EIO;
     copy(library, "refused.so");
     assert_int_equal(discovery_look_at_file(*state, below("refused.so")), -ENOSPC);
     assert_int_equal(counters[COUNT_LIBRARIES], 0);

@@ -15,6 +15,8 @@
 static uint64_t now_ns;
 static int64_t hits_left;
 static int begin_result;
+static int settling_result;
+static unsigned starts;
 static struct record_follow begun;
 static unsigned begins;
 static unsigned ends;
@@ -29,6 +31,21 @@ static int begin(void *context, enum follow_what what, const struct record_follo
     begins++;
     now_ns += 5; /* setting probes takes its time */
     return begin_result;
+}
+
+static int settling(void *context, enum follow_what what)
+{
+    (void)context;
+    (void)what;
+    return settling_result;
+}
+
+static void start(void *context, enum follow_what what, const struct record_follow *request)
+{
+    (void)context;
+    (void)what;
+    assert_int_equal(request->hits_max, begun.hits_max);
+    starts++;
 }
 
 static void end(void *context, enum follow_what what)
@@ -59,11 +76,11 @@ static void publish(void *context, const struct record_followed *record)
 
 static int setup(void **state)
 {
-    const struct follow_options options = {begin, end, left, now, publish, NULL};
+    const struct follow_options options = {begin, settling, start, end, left, now, publish, NULL};
     now_ns = 1000;
     hits_left = 100;
-    begin_result = 0;
-    begins = ends = told_count = 0;
+    begin_result = settling_result = 0;
+    starts = begins = ends = told_count = 0;
     return follow_create((struct follow **)state, &options);
 }
 
@@ -145,6 +162,58 @@ static void what_cannot_begin_is_told(void **state)
     check(&told[0], 3, 1005, 1005, 0, FOLLOWED_REFUSED);
 }
 
+/* Its time runs from when all its probes are set; until then nothing is told. */
+static void waits_for_its_probes(void **state)
+{
+    const struct record_follow asked = request(7, 50, 100, FOLLOW_WORK);
+    settling_result = 1;
+    hits_left = 0; /* none are allowed yet: not spent */
+    follow_request(*state, &asked);
+    now_ns = 9000;
+    follow_tick(*state);
+    assert_int_equal(starts, 0);
+    assert_int_equal(ends, 0);
+    settling_result = 0;
+    hits_left = 100;
+    follow_tick(*state);
+    assert_int_equal(starts, 1);
+    now_ns = 9049;
+    follow_tick(*state);
+    assert_int_equal(ends, 0);
+    now_ns = 9050;
+    follow_tick(*state);
+    assert_int_equal(starts, 1);
+    assert_int_equal(told_count, 1);
+    check(&told[0], 7, 9000, 9050, 0, FOLLOWED_IN_TIME);
+}
+
+static void none_of_its_probes_can_be_set(void **state)
+{
+    const struct record_follow asked = request(7, 50, 100, FOLLOW_WORK);
+    settling_result = 1;
+    follow_request(*state, &asked);
+    settling_result = -ENOENT;
+    now_ns = 2000;
+    follow_tick(*state);
+    assert_int_equal(starts, 0);
+    assert_int_equal(ends, 1);
+    check(&told[0], 7, 2000, 2000, 0, FOLLOWED_REFUSED);
+}
+
+static void another_takes_its_place_while_it_waits(void **state)
+{
+    const struct record_follow first = request(1, 1000, 100, FOLLOW_WORK);
+    const struct record_follow second = request(2, 20, 100, FOLLOW_WORK);
+    settling_result = 1;
+    follow_request(*state, &first);
+    now_ns = 1100;
+    settling_result = 0;
+    follow_request(*state, &second);
+    check(&told[0], 1, 1005, 1100, 0, FOLLOWED_REPLACED);
+    assert_int_equal(starts, 1);
+    assert_int_equal(ends, 1);
+}
+
 static void kinds_are_apart(void **state)
 {
     const struct record_follow both = request(4, 50, 100, FOLLOW_WORK | OTHER);
@@ -177,6 +246,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ends_when_hits_are_spent, setup, teardown),
         cmocka_unit_test_setup_teardown(another_takes_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_begin_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_for_its_probes, setup, teardown),
+        cmocka_unit_test_setup_teardown(none_of_its_probes_can_be_set, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_takes_its_place_while_it_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(kinds_are_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(bounds_are_kept, setup, teardown),
     };
