@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/text.h"
+#include "wire/preemption.h"
 
 #define CAP_NET_RAW    13
 #define CAP_IPC_LOCK   14
@@ -34,6 +35,25 @@ void doctor_look_kernel(const struct doctor_machine *machine, struct doctor_find
     }
     bool enough = major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
     doctor_found(finding, enough ? DOCTOR_OK : DOCTOR_MISSING, "Linux %.200s", release);
+}
+
+void doctor_look_preemption(const struct doctor_machine *machine, struct doctor_finding *finding)
+{
+    switch (preemption_read(machine->root)) {
+    case PREEMPTION_HARMLESS:
+        doctor_found(finding, DOCTOR_OK, "of no matter from Linux 6.6 on");
+        return;
+    case PREEMPTION_OTHER:
+        doctor_found(finding, DOCTOR_OK, "not everywhere");
+        return;
+    case PREEMPTION_FULL:
+        doctor_found(finding, DOCTOR_WARNING, "everywhere (preempt=full) on a kernel before 6.6");
+        return;
+    case PREEMPTION_UNKNOWN:
+        break;
+    }
+    doctor_found(finding, DOCTOR_WARNING,
+                 "not known: mount debugfs at /sys/kernel/debug, or look for preempt= in /proc/cmdline");
 }
 
 void doctor_look_btf(const struct doctor_machine *machine, struct doctor_finding *finding)

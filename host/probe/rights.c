@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "wire/log.h"
+#include "wire/preemption.h"
 
 #define GRANT "run as root, or give the capability to the service (AmbientCapabilities=) or container (--cap-add)"
 
@@ -150,7 +151,17 @@ int rights_explain(void)
            explain_lockdown();
 }
 
+static int explain_preemption(void)
+{
+    if (preemption_read("") != PREEMPTION_FULL)
+        return 0;
+    log_warning("this kernel preempts everywhere (preempt=full), and before Linux 6.6 it skips runs of probes then and "
+                "tells nobody: queue pairs or their ends may be missing; boot with preempt=voluntary or preempt=none, "
+                "or a newer kernel");
+    return 1;
+}
+
 int rights_warn(void)
 {
-    return explain_capabilities(false);
+    return explain_capabilities(false) + explain_preemption();
 }

@@ -15,6 +15,8 @@ EVERY_CAPABILITY = 0x1FFFFFFFFFF
 RELEASE = "6.1.0-39-amd64"
 GOOD = {
     "proc/sys/kernel/osrelease": RELEASE + "\n",
+    "proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Debian 6.1.148-1 (2025-08-26)\n",
+    "sys/kernel/debug/sched/preempt": "none (voluntary) full \n",
     "proc/sys/kernel/perf_event_paranoid": "3\n",
     "proc/self/status": f"Name:\tqpscope\nCapEff:\t{EVERY_CAPABILITY:016x}\n",
     "proc/self/limits": "Limit  Soft Limit  Hard Limit  Units\nMax locked memory         8388608   8388608   bytes\n",
@@ -123,6 +125,24 @@ def what_is_only_sometimes_needed_is_a_warning():
         equal(status(checks), {name: "warning"})
     equal(look({"proc/102/comm": "bash\n"})["daemons"]["found"], "nic running, host not running, correlator running")
     equal(look(capabilities(14))["memlock"]["found"], "at most 8.00 MiB")
+
+
+@test
+def a_kernel_that_preempts_everywhere_is_a_warning_before_6_6():
+    debug, line = "sys/kernel/debug/sched/preempt", "proc/cmdline"
+    version, release, config = "proc/sys/kernel/version", "proc/sys/kernel/osrelease", f"boot/config-{RELEASE}"
+    full = {debug: "none voluntary (full)\n"}
+    for changes, expected in (({}, "ok"), (full, "warning"), ({**full, release: "6.6.0\n"}, "ok"),
+                              ({**full, version: "#1 SMP Tue Nov 3\n"}, "ok"),  # cannot change its mode
+                              ({version: "#1 SMP PREEMPT Tue Nov 3\n"}, "warning"),
+                              ({version: "#1 SMP PREEMPT_RT Tue Nov 3\n"}, "warning"),
+                              ({debug: None, line: "quiet preempt=none preempt=full\n"}, "warning"),
+                              ({debug: None, line: "preempt=full quiet preempt=voluntary\n"}, "ok"),
+                              ({debug: None, line: "quiet\n", config: "CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT=y\n"}, "warning"),
+                              ({debug: None, line: "quiet\n", config: "# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_NONE=y\n"}, "ok")):
+        equal((changes, look(changes)["preemption"]["status"]), (changes, expected))
+    unknown = look({debug: None, line: "quiet\n"})["preemption"]
+    equal((unknown["status"], unknown["found"][:10]), ("warning", "not known:"))
 
 
 @test
