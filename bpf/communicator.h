@@ -129,20 +129,27 @@ static __always_inline void communicator_made(void *context, struct nccl_thread 
     }
 }
 
-/* Whether the communicator that is used is one that this thread asked for, and which was not stored then. */
+/*
+ * Whether the communicator that is used is one that this thread asked for, and which was not stored then. How many are
+ * kept is read from memory each time: else the verifier follows every number of them apart, for seconds.
+ */
 static __always_inline void communicator_await(struct nccl_thread *thread, __u64 used)
 {
-    __u32 left = 0;
+    volatile __u32 *kept = &thread->awaited_kept;
+    *kept = 0;
     for (__u32 i = 0; i < AWAITED_MAX && i < thread->awaited_count; i++) {
         const struct pending awaited = thread->awaited[i];
+        const __u32 at = *kept;
         __u64 pointer = 0;
         bpf_probe_read_user(&pointer, sizeof pointer, (const void *)awaited.address);
-        if (pointer == used)
+        if (pointer == used) {
             emit_pointer(awaited.entered_ns, pointer, 0);
-        else if (left < AWAITED_MAX)
-            thread->awaited[left++] = awaited;
+        } else if (at < AWAITED_MAX) {
+            thread->awaited[at] = awaited;
+            *kept = at + 1;
+        }
     }
-    thread->awaited_count = left;
+    thread->awaited_count = *kept;
 }
 
 static __always_inline __u32 communicator_set(__u64 pointer)
