@@ -37,7 +37,7 @@ struct nccl_thread {
     __u64 bcast_communicator;
     __u64 bcast_buffer;
     __u32 awaited_count;
-    __u32 awaited_kept; /* while they are gone through */
+    __u32 awaited_kept;                  /* while they are gone through */
     struct pending awaited[AWAITED_MAX]; /* made without blocking: the ncclComm_t is stored when the job is done */
     struct pending pending[EVENT_PENDING_MAX];
 };

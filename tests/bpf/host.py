@@ -18,22 +18,25 @@ LATE, GROUPED, AFTER_LOSS, FLUSH, FOREIGN = 1, 1, 2, 1, 2
 class Host:
     """A running qpscope-host; its records by kind, its diagnostics as lines."""
 
-    def __init__(self, binary, *options, prefix=(), setup=None):
+    def __init__(self, binary, *options, prefix=(), setup=None, await_log="ready", environment=None):
         """The probes' time is not bounded, so that nothing is left out for its sake, unless an option says so."""
         self.log = []
         self.lines = []
+        self.came_ns = []  # when each line came
         bound = () if "--probe-time" in options else ("--probe-time", "1s")
         self.process = subprocess.Popen([*prefix, binary, "--json", "--verbose", *bound, *options], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, bufsize=1, preexec_fn=setup)
+                                        stderr=subprocess.PIPE, text=True, bufsize=1, preexec_fn=setup,
+                                        env={**os.environ, **(environment or {})})
         self.readers = [threading.Thread(target=self._read, args=pair, daemon=True)
                         for pair in ((self.process.stderr, self.log), (self.process.stdout, self.lines))]
         for reader in self.readers:
             reader.start()
-        self.wait_log("ready", 120)
+        self.wait_log(await_log, 120)
 
-    @staticmethod
-    def _read(stream, lines):
+    def _read(self, stream, lines):
         for line in stream:
+            if lines is self.lines:
+                self.came_ns.append(time.monotonic_ns())
             lines.append(line)
 
     def wait_log(self, pattern, limit_s=30):

@@ -11,6 +11,8 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,7 +91,9 @@ struct bench {
     struct bpf_object *objects[OBJECTS];
     struct ring_buffer *rings[OBJECTS];
     volatile uint32_t *call_returns[OBJECTS];
-    struct attachment_set set;
+    bool multiple; /* attachment.h */
+    int links[2 * CASES];
+    size_t links_count;
     uint64_t events;
     uint64_t ring_bytes;
     double *ns[CASES];
@@ -167,7 +171,7 @@ static int load(struct bench *bench, enum object which)
     {
         if (strncmp(bpf_program__section_name(program), "fexit/", 6) == 0)
             bpf_program__set_autoload(program, false);
-        else if (bench->set.multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+        else if (bench->multiple && bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
             bpf_program__set_expected_attach_type(program, ATTACHMENT_MULTIPLE);
     }
     if (which == OBJECT_EMPTY)
@@ -186,13 +190,17 @@ static int attach(struct bench *bench, call *target, const struct bpf_program *p
     const uint64_t offset = (uint64_t)(uintptr_t)target - (uint64_t)(uintptr_t)&__ehdr_start;
     const struct attachment attachment = {
         .program = bpf_program__fd(program),
-        .path = "/proc/self/exe",
+        .file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
         .offsets = &offset,
         .offsets_count = 1,
         .at_return = at_return,
     };
-    int error = 0;
-    return attachment_set_add(&bench->set, &attachment, &error) == 1 ? 0 : error;
+    const int link = attachment.file < 0 ? -errno : attachment_open(&attachment, bench->multiple);
+    if (attachment.file >= 0)
+        close(attachment.file);
+    if (link >= 0)
+        bench->links[bench->links_count++] = link;
+    return link < 0 ? link : 0;
 }
 
 static int attach_case(struct bench *bench, const struct bench_case *one)
@@ -240,7 +248,7 @@ static void run_turn(struct bench *bench, size_t turn)
 
 static int open_bench(struct bench *bench, const char *other)
 {
-    bench->set.multiple = attachment_multiple_is_possible();
+    bench->multiple = attachment_multiple_is_possible();
     struct empty *empty = empty__open();
     struct qpscope *ours = qpscope__open();
     if (empty == NULL || ours == NULL)
@@ -273,7 +281,7 @@ static void report(struct bench *bench)
     for (size_t i = 0; i < CASES; i++)
         qsort(bench->ns[i], turns, sizeof bench->ns[i][0], compare);
     printf("{\"row\":\"header\",\"generator\":\"bench_call\",\"turns\":%zu,\"one_link_a_program\":%s}\n", turns,
-           bench->set.multiple ? "true" : "false");
+           bench->multiple ? "true" : "false");
     for (size_t i = 0; i < CASES; i++)
         if (is_there(bench, i))
             printf("{\"row\":\"case\",\"case\":\"%s\",\"best_ns\":%.0f,\"tenth_ns\":%.0f,\"median_ns\":%.0f,"
@@ -308,6 +316,6 @@ int main(int argc, char **argv)
     for (size_t turn = 0; turn < bench.turns; turn++)
         run_turn(&bench, turn);
     report(&bench);
-    attachment_set_clear(&bench.set);
+    attachment_close(bench.links, bench.links_count);
     return 0;
 }

@@ -29,7 +29,7 @@ static size_t attached;
 static int attach_result;
 
 static int attach(void *context, const struct library *found, int descriptor, const struct library_places *places,
-                     uint64_t mapped_ns)
+                  uint64_t mapped_ns)
 {
     (void)context, (void)descriptor, (void)mapped_ns;
     assert_int_equal(places->count, 22); /* as test_elf.c says */
