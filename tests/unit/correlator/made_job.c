@@ -26,14 +26,15 @@ struct connection { /* from a rank to the next one, on one channel */
 
 struct maker {
     struct made_job *job;
-    struct connection rings[MADE_RANKS_MAX][4];
+    struct connection rings[2][MADE_RANKS_MAX][4]; /* of each communicator */
     struct connection pairs[MADE_RANKS_MAX];
     struct connection others[MADE_RANKS_MAX][MADE_RANKS_MAX]; /* by sender and receiver */
     uint64_t free_ns[MADE_RANKS_MAX];                         /* when the rank's stream is free */
     uint64_t enqueue_ns[MADE_RANKS_MAX];                      /* when its host enqueues next */
-    uint64_t sequence;
+    uint64_t sequence[2];                                     /* of each communicator */
     uint64_t random;
     uint32_t group;
+    int communicator; /* that calls are for and connections are made for: 0 or 1 */
     int step;
     bool first; /* operation of the step */
 };
@@ -72,13 +73,18 @@ static uint32_t add_flow(struct maker *maker, int from, int to, uint32_t destina
     return flow.flow;
 }
 
+static uint32_t communicator_number(const struct maker *maker, int rank)
+{
+    return (uint32_t)(maker->communicator * MADE_RANKS_MAX + rank) + 1;
+}
+
 static void add_queue_pair(struct maker *maker, int rank, int peer, int place, int remote_place, uint64_t created_ns)
 {
     struct feed *host = &maker->job->host;
     struct record_queue_pair pair = {
         .queue_pair = (uint32_t)(rank * 100 + place + 1),
         .process = (uint32_t)rank + 1,
-        .communicator = (uint32_t)rank + 1,
+        .communicator = communicator_number(maker, rank),
         .qpn = qpn(place),
         .remote_qpn = qpn(remote_place),
         .port = 1,
@@ -116,27 +122,34 @@ static struct connection connect_ranks(struct maker *maker, int rank, int next, 
     return connection;
 }
 
-static void add_rank(struct maker *maker, int rank)
+static void add_communicator(struct maker *maker, int rank)
 {
+    static const char *const identities[] = {"made-up-job-one", "made-up-job-two"};
     struct made_job *job = maker->job;
-    struct record_process process = {.process = (uint32_t)rank + 1, .pid = 100 + (uint32_t)rank};
     struct record_communicator communicator = {
-        .communicator = (uint32_t)rank + 1,
+        .communicator = communicator_number(maker, rank),
         .process = (uint32_t)rank + 1,
-        .pointer = 0x1000,
-        .identity = "made-up-job-one",
+        .pointer = 0x1000 + 0x1000 * (uint64_t)maker->communicator,
         .ranks_count = job->options.ranks,
         .rank = rank,
         .created_ns = feed_time(&job->host, START_NS - 500 * MADE_MS),
         .ready_ns = feed_time(&job->host, START_NS - 100 * MADE_MS),
     };
+
+    memcpy(communicator.identity, identities[maker->communicator], strlen(identities[maker->communicator]));
+    feed_add(&job->host, RECORD_COMMUNICATOR, &communicator);
+}
+
+static void add_rank(struct maker *maker, int rank)
+{
+    struct made_job *job = maker->job;
+    struct record_process process = {.process = (uint32_t)rank + 1, .pid = 100 + (uint32_t)rank};
     struct record_port port = {.port = (uint32_t)rank + 1};
 
     strcpy(process.command, "train");
     strcpy(port.name, "fa0");
     port.name[2] = (char)('0' + rank);
     feed_add(&job->host, RECORD_PROCESS, &process);
-    feed_add(&job->host, RECORD_COMMUNICATOR, &communicator);
     feed_add(&job->nic, RECORD_PORT, &port);
 }
 
@@ -193,7 +206,7 @@ static void add_call(struct maker *maker, int rank, uint8_t operation, uint64_t 
 {
     struct feed *host = &maker->job->host;
     struct record_call call = {
-        .header.source = (uint32_t)rank + 1,
+        .header.source = communicator_number(maker, rank),
         .sequence = sequence,
         .count = count,
         .entered_ns = feed_time(host, maker->enqueue_ns[rank]),
@@ -283,12 +296,13 @@ static void collective(struct maker *maker, uint8_t operation, unsigned rounds)
     struct wave wave;
 
     for (int rank = 0; rank < options->ranks; rank++)
-        add_call(maker, rank, operation, bytes / 4, -1, maker->sequence, 0);
+        add_call(maker, rank, operation, bytes / 4, -1, maker->sequence[maker->communicator], 0);
     arrive(maker, &wave);
     for (int rank = 0; rank < options->ranks; rank++)
         for (int channel = 0; channel < options->channels; channel++)
-            play(maker, rank, (rank + 1) % options->ranks, &maker->rings[rank][channel], &wave, 2 * rounds);
-    maker->sequence++;
+            play(maker, rank, (rank + 1) % options->ranks, &maker->rings[maker->communicator][rank][channel], &wave,
+                 2 * rounds);
+    maker->sequence[maker->communicator]++;
     maker->first = false;
     send_batches(maker);
 }
@@ -333,7 +347,7 @@ static void exchange(struct maker *maker, uint8_t operation, int root)
     struct wave wave;
 
     for (int rank = 0; rank < options->ranks; rank++)
-        add_call(maker, rank, operation, GROUP_BYTES / 4, root, maker->sequence, 0);
+        add_call(maker, rank, operation, GROUP_BYTES / 4, root, maker->sequence[maker->communicator], 0);
     if (maker->others[0][1].data_flow[0] == 0)
         connect_all(maker);
     arrive(maker, &wave);
@@ -343,7 +357,7 @@ static void exchange(struct maker *maker, uint8_t operation, int root)
             if (from != to && wanted)
                 play(maker, from, to, &maker->others[from][to], &wave, GROUP_BYTES / SLICE_BYTES);
         }
-    maker->sequence++;
+    maker->sequence[maker->communicator]++;
     send_batches(maker);
 }
 
@@ -371,12 +385,27 @@ static void begin_step(struct maker *maker)
     maker->first = true;
 }
 
+/* An all-reduce on the second communicator; what comes next begins as if it was not there. */
+static void overlap(struct maker *maker)
+{
+    uint64_t free_ns[MADE_RANKS_MAX];
+
+    memcpy(free_ns, maker->free_ns, sizeof free_ns);
+    maker->communicator = 1;
+    collective(maker, OPERATION_ALL_REDUCE, 2 * ((unsigned)maker->job->options.ranks - 1));
+    maker->communicator = 0;
+    maker->first = true;
+    memcpy(maker->free_ns, free_ns, sizeof free_ns);
+}
+
 static void play_step(struct maker *maker)
 {
     unsigned others = (unsigned)maker->job->options.ranks - 1;
 
     maker->job->step_begin_ns[maker->step] = latest_free(maker);
     begin_step(maker);
+    if (maker->job->options.overlaps)
+        overlap(maker);
     collective(maker, OPERATION_ALL_GATHER, others);
     collective(maker, OPERATION_ALL_REDUCE, 2 * others);
     collective(maker, OPERATION_ALL_REDUCE, 2 * others);
@@ -388,6 +417,22 @@ static void play_step(struct maker *maker)
     maker->job->step_end_ns[maker->step] = latest_free(maker);
 }
 
+/* The rings of a communicator; those of the second one have the ends behind all others. */
+static void set_up_communicator(struct maker *maker, int communicator)
+{
+    const struct made_options *options = &maker->job->options;
+    int end = communicator * 2 * (options->channels + options->ranks);
+
+    maker->communicator = communicator;
+    for (int rank = 0; rank < options->ranks; rank++)
+        add_communicator(maker, rank);
+    for (int channel = 0; channel < options->channels; channel++)
+        for (int rank = 0; rank < options->ranks; rank++)
+            maker->rings[communicator][rank][channel] =
+                connect_ranks(maker, rank, (rank + 1) % options->ranks, end + 2 * channel, maker->free_ns);
+    maker->communicator = 0;
+}
+
 static void set_up(struct maker *maker)
 {
     struct made_job *job = maker->job;
@@ -395,20 +440,17 @@ static void set_up(struct maker *maker)
 
     feed_hello(&job->nic, START_NS - 900 * MADE_MS, 8000);
     feed_hello(&job->host, START_NS - 900 * MADE_MS, 0);
-    for (int rank = 0; rank < options->ranks; rank++)
-        add_rank(maker, rank);
-    for (int rank = 0; rank < options->ranks; rank++)
-        maker->free_ns[rank] = START_NS - 300 * MADE_MS;
-    for (int channel = 0; channel < options->channels; channel++)
-        for (int rank = 0; rank < options->ranks; rank++)
-            maker->rings[rank][channel] =
-                connect_ranks(maker, rank, (rank + 1) % options->ranks, 2 * channel, maker->free_ns);
     for (int rank = 0; rank < options->ranks; rank++) {
-        job->data_flow[rank] = maker->rings[rank][0].data_flow[0];
-        job->credit_flow[rank] = maker->rings[rank][0].credit_flow;
+        add_rank(maker, rank);
+        maker->free_ns[rank] = START_NS - 300 * MADE_MS;
     }
-    for (int rank = 0; rank < options->ranks; rank++)
+    for (int communicator = 0; communicator <= options->overlaps; communicator++)
+        set_up_communicator(maker, communicator);
+    for (int rank = 0; rank < options->ranks; rank++) {
+        job->data_flow[rank] = maker->rings[0][rank][0].data_flow[0];
+        job->credit_flow[rank] = maker->rings[0][rank][0].credit_flow;
         maker->free_ns[rank] = START_NS;
+    }
 }
 
 struct made_job *made_create(const struct made_options *options)
@@ -418,7 +460,7 @@ struct made_job *made_create(const struct made_options *options)
 
     job->options = *options;
     job->options.queue_pairs = options->queue_pairs == 0 ? 1 : options->queue_pairs;
-    job->operations = 4 + options->groups + 3 * options->exchanges;
+    job->operations = 4 + options->groups + 3 * options->exchanges + options->overlaps;
     feed_init(&job->nic, EMITTER_NIC, 0xa1, 0xb1, options->nic_offset_ns);
     feed_init(&job->host, EMITTER_HOST, 0xa2, 0xb2, options->host_offset_ns);
     set_up(&maker);

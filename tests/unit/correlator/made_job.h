@@ -39,6 +39,7 @@ struct made_options {
     bool warm_up;   /* operations before the first step that no step has */
     bool groups;    /* a send to the next rank and a receive from the one before, in one group */
     bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
+    bool overlaps;  /* a second communicator, whose all-reduce runs while the first one's all-gather does */
 };
 
 struct made_job {

@@ -102,6 +102,25 @@ static void test_exchanges(void **state)
     }
 }
 
+/* Two communicators on the same ranks and ports, whose operations run at the same time. */
+static void test_communicators_that_overlap(void **state)
+{
+    (void)state;
+    for (int queue_pairs = 1; queue_pairs <= 2; queue_pairs++) {
+        struct made_options options = plain;
+        options.overlaps = true;
+        options.queue_pairs = queue_pairs;
+        struct made_job *job = made_create(&options);
+        struct analysis *analysis = analysed(job);
+        const struct operation *first = &analysis->job.operations.items[0], *second = first + 1;
+        check_whole(analysis, job);
+        assert_int_not_equal(first->communicator, second->communicator);
+        assert_true(second->last_arrival_ns < first->end_ns && first->last_arrival_ns < second->end_ns);
+        analysis_destroy(&analysis);
+        made_destroy(job);
+    }
+}
+
 /* How connections can be made, and slots dealt to their queue pairs. */
 static const struct dealing {
     int queue_pairs;
@@ -546,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_in_its_operation),
         cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_communicators_that_overlap),
         cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
         cmocka_unit_test(test_clocks_that_differ),

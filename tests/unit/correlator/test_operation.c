@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Cutting without a pause to go by: the lanes of one rank are filled with the slots of known calls, one behind the
+ * other, as a group of calls that run in one kernel sends them; each call must get exactly its own.
+ */
+#include "correlator/node/operation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RANKS      4
+#define LANES      2
+#define CALLS_MAX  16
+#define START_NS   1000000u
+#define SLOT_NS    2000u /* several slots in a window of 8 us */
+#define FLOAT32    7
+#define INDEX      2 /* the rank's position in the ring */
+#define STEP_BYTES (4u << 20)
+
+struct wanted { /* slots [from, to) of a lane */
+    size_t from;
+    size_t to;
+};
+
+struct scene {
+    lane_list lanes;
+    operation_cut_list cuts;
+    gap_list gaps;
+    struct intake intake;
+    struct wanted wanted[CALLS_MAX][LANES];
+    uint64_t now_ns[LANES];
+};
+
+struct filler {
+    struct scene *scene;
+    size_t lane;
+};
+
+static bool add_slot(void *context, uint64_t bytes)
+{
+    struct filler *filler = context;
+    struct lane *lane = &filler->scene->lanes.items[filler->lane];
+    uint64_t *now_ns = &filler->scene->now_ns[filler->lane];
+    struct slot *slot = array_add(&lane->slots);
+
+    *slot = (struct slot){*now_ns, *now_ns + SLOT_NS - 1, *now_ns + SLOT_NS - 1, bytes, 0, true};
+    *now_ns += SLOT_NS;
+    return true;
+}
+
+static void begin(struct scene *scene)
+{
+    memset(scene, 0, sizeof *scene);
+    for (size_t i = 0; i < LANES; i++) {
+        struct lane *lane = array_add(&scene->lanes);
+        lane->direction = LANE_SEND;
+        lane->peer_rank = (INDEX + 1) % RANKS;
+        scene->now_ns[i] = START_NS;
+    }
+}
+
+static struct operation_cut *add_call(struct scene *scene, uint8_t kind)
+{
+    struct operation_cut *cut = array_add(&scene->cuts);
+
+    cut->work.kind = kind;
+    cut->work.peer = -1;
+    cut->work.enqueued_ns = START_NS - 100 + scene->cuts.count;
+    for (size_t i = 0; i < LANES; i++)
+        scene->wanted[scene->cuts.count - 1][i] =
+            (struct wanted){scene->lanes.items[i].slots.count, scene->lanes.items[i].slots.count};
+    return cut;
+}
+
+static void end_call(struct scene *scene)
+{
+    for (size_t i = 0; i < LANES; i++)
+        scene->wanted[scene->cuts.count - 1][i].to = scene->lanes.items[i].slots.count;
+}
+
+/* A ring collective, its blocks on the lanes from `lane` on. */
+static void add_ring(struct scene *scene, uint8_t kind, uint64_t count, size_t lane, unsigned channels)
+{
+    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES};
+    struct work *work = &add_call(scene, kind)->work;
+
+    work->ring = shape_collective(&work->collective, kind, count, FLOAT32, RANKS);
+    assert_true(work->ring);
+    for (unsigned block = 0; block < channels; block++) {
+        struct filler filler = {scene, lane + block};
+        shape_walk(&shape, &work->collective, INDEX, block, add_slot, &filler);
+    }
+    end_call(scene);
+}
+
+static void check(struct scene *scene)
+{
+    const struct lane_losses losses = {&scene->gaps, &scene->intake, 1};
+
+    operation_cut(&scene->cuts, &scene->lanes, LANE_SEND, 0, 0, &losses);
+    for (size_t call = 0; call < scene->cuts.count; call++) {
+        struct part *part = &scene->cuts.items[call].parts[LANE_SEND];
+        size_t slots = 0;
+        assert_int_equal(part->state, PART_WHOLE);
+        for (size_t i = 0; i < LANES; i++)
+            slots += scene->wanted[call][i].to - scene->wanted[call][i].from;
+        for (size_t i = 0; i < part->shares.count; i++) {
+            const struct share *share = &part->shares.items[i];
+            if (share->from == share->to)
+                continue;
+            assert_int_equal(share->from, scene->wanted[call][share->lane].from);
+            assert_int_equal(share->to, scene->wanted[call][share->lane].to);
+            slots -= share->to - share->from;
+        }
+        assert_int_equal(slots, 0);
+        array_fini(&part->shares);
+    }
+    array_fini(&scene->cuts);
+    lane_fini(&scene->lanes);
+}
+
+static void test_back_to_back(void **state)
+{
+    static const uint64_t counts[] = {65536, 65536, 1000003, 4099, 65536, 300000, 300000, 128};
+    struct scene scene;
+    (void)state;
+    begin(&scene);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        add_ring(&scene,
+                 i % 3 == 0   ? OPERATION_ALL_REDUCE
+                 : i % 3 == 1 ? OPERATION_ALL_GATHER
+                              : OPERATION_REDUCE_SCATTER,
+                 counts[i], 0, LANES);
+    check(&scene);
+}
+
+/* Calls of one kernel go on where they are: the second channel falls behind, by half an all-reduce in the end. */
+static void test_channels_that_drift_apart(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin(&scene);
+    for (size_t i = 0; i < 8; i++) {
+        add_ring(&scene, OPERATION_ALL_REDUCE, 65536, 0, LANES);
+        scene.now_ns[1] += SLOT_NS;
+    }
+    check(&scene);
+}
+
+/* Little calls take one channel, and the next one starts on the other before they are over. */
+static void test_little_calls_on_one_channel(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin(&scene);
+    add_ring(&scene, OPERATION_ALL_REDUCE, 65536, 0, LANES);
+    add_ring(&scene, OPERATION_ALL_REDUCE, 256, 0, 1);
+    add_ring(&scene, OPERATION_ALL_REDUCE, 512, 1, 1);
+    add_ring(&scene, OPERATION_ALL_REDUCE, 65536, 0, LANES);
+    add_ring(&scene, OPERATION_ALL_GATHER, 256, 0, 1);
+    add_ring(&scene, OPERATION_ALL_REDUCE, 65536, 0, LANES);
+    check(&scene);
+}
+
+/* All of it within one window of 8 us: windows are nothing that cuts go by. */
+static void test_smaller_than_a_window(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin(&scene);
+    for (size_t i = 0; i < 12; i++)
+        add_ring(&scene, i % 2 == 0 ? OPERATION_BROADCAST : OPERATION_REDUCE, 64 + 16 * (i / 2), 0, 1);
+    for (size_t i = 0; i < scene.lanes.items[0].slots.count; i++)
+        scene.lanes.items[0].slots.items[i].first_ns = scene.lanes.items[0].slots.items[i].last_ns = START_NS + 100 * i;
+    assert_true(100 * scene.lanes.items[0].slots.count < 8000);
+    check(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_back_to_back),
+        cmocka_unit_test(test_channels_that_drift_apart),
+        cmocka_unit_test(test_little_calls_on_one_channel),
+        cmocka_unit_test(test_smaller_than_a_window),
+    };
+    return cmocka_run_group_tests_name("operation", tests, NULL, NULL);
+}
