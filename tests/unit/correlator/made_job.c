@@ -257,7 +257,7 @@ static void play(struct maker *maker, int rank, int next, struct connection *con
     }
     if (at < wave->credit_ns[next] + CREDIT_NS)
         at = wave->credit_ns[next] + CREDIT_NS;
-    if (maker->first && maker->step >= 0 && connection == &maker->rings[rank][0])
+    if (maker->first && maker->step >= 0 && connection == &maker->rings[0][rank][0])
         maker->job->first_data_ns[maker->step][rank] = at;
     for (unsigned slot = 0; slot < slots; slot++) {
         uint64_t credit = slot < 8 ? wave->credit_ns[next] + slot * 1000 : at - CREDIT_NS;
