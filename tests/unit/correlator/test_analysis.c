@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "correlator/store/store.h"
-#include "tests/unit/correlator/made_job.h"
+#include "tests/unit/correlator/world.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
 
@@ -27,16 +27,6 @@ static void add_feed(struct analysis *analysis, const struct feed *feed)
 {
     for (size_t i = 0; i < feed->count; i++)
         assert_int_equal(analysis_add_batch(analysis, feed->batches[i].bytes, feed->batches[i].length_bytes), 1);
-}
-
-static struct analysis *analysed(const struct made_job *job)
-{
-    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
-
-    add_feed(analysis, &job->nic);
-    add_feed(analysis, &job->host);
-    analysis_run(analysis);
-    return analysis;
 }
 
 static uint64_t observed_bytes(const struct analysis *analysis, unsigned flags)
@@ -74,7 +64,7 @@ static void test_every_byte_in_its_operation(void **state)
             options.channels = channels;
             options.seed = (uint64_t)(ranks * 10 + channels);
             struct made_job *job = made_create(&options);
-            struct analysis *analysis = analysed(job);
+            struct analysis *analysis = world_analysis(job);
             check_whole(analysis, job);
             assert_int_equal(analysis->job.verdicts.count, 0);
             analysis_destroy(&analysis);
@@ -91,7 +81,7 @@ static void test_exchanges(void **state)
         options.ranks = ranks;
         options.exchanges = true;
         struct made_job *job = made_create(&options);
-        struct analysis *analysis = analysed(job);
+        struct analysis *analysis = world_analysis(job);
         size_t between_pairs = 0;
         check_whole(analysis, job);
         for (size_t i = 0; i < analysis->job.operations.count; i++)
@@ -111,7 +101,7 @@ static void test_communicators_that_overlap(void **state)
         options.overlaps = true;
         options.queue_pairs = queue_pairs;
         struct made_job *job = made_create(&options);
-        struct analysis *analysis = analysed(job);
+        struct analysis *analysis = world_analysis(job);
         const struct operation *first = &analysis->job.operations.items[0], *second = first + 1;
         check_whole(analysis, job);
         assert_int_not_equal(first->communicator, second->communicator);
@@ -141,11 +131,11 @@ static struct made_job *made_dealt(const struct dealing *dealing)
 static void test_queue_pairs_of_a_connection_are_one(void **state)
 {
     struct made_job *one = made_dealt(&dealings[0]);
-    struct analysis *wanted = analysed(one);
+    struct analysis *wanted = world_analysis(one);
     (void)state;
     for (size_t i = 1; i < DEALINGS; i++) {
         struct made_job *job = made_dealt(&dealings[i]);
-        struct analysis *analysis = analysed(job);
+        struct analysis *analysis = world_analysis(job);
         check_whole(analysis, job);
         assert_int_equal(analysis->records.count, wanted->records.count);
         assert_memory_equal(analysis->records.items, wanted->records.items,
@@ -163,7 +153,7 @@ static void test_warm_up_is_no_step(void **state)
     (void)state;
     options.warm_up = true;
     struct made_job *job = made_create(&options);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_whole(analysis, job);
     assert_int_equal(analysis->job.operations.items[0].step, -1);
@@ -180,7 +170,7 @@ static void test_clocks_that_differ(void **state)
     options.nic_offset_ns = 7000 * (int64_t)MADE_MS;
     options.host_offset_ns = -300 * (int64_t)MADE_MS;
     struct made_job *job = made_create(&options);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_whole(analysis, job);
     assert_in_range(analysis->job.steps.items[0].start_ns, job->first_step_ns, job->first_step_ns + 30 * MADE_MS);
@@ -191,7 +181,7 @@ static void test_clocks_that_differ(void **state)
 static void check_verdicts(const struct made_options *options, enum verdict_class class, uint64_t error_ns)
 {
     struct made_job *job = made_create(options);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_whole(analysis, job);
     assert_int_equal(analysis->job.verdicts.count, options->steps - options->fault_first_step);
@@ -238,7 +228,7 @@ static void test_slow_link_names_pair_and_device(void **state)
     options.fault_rank = 2;
     options.fault_first_step = 4;
     struct made_job *job = made_create(&options);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     const struct verdict *verdict = &analysis->job.verdicts.items[0];
 
     assert_int_equal(verdict->rank, 2);
@@ -293,7 +283,7 @@ static void test_runs_of_messages_are_the_messages(void **state)
         packed_bytes += packed_job->nic.batches[i].length_bytes;
     }
     assert_true(packed_bytes < plain_bytes);
-    struct analysis *wanted = analysed(plain_job), *got = analysed(packed_job);
+    struct analysis *wanted = world_analysis(plain_job), *got = world_analysis(packed_job);
     check_whole(got, packed_job);
     assert_true(wanted->naming.messages.count > 1000);
     assert_int_equal(got->naming.messages.count, wanted->naming.messages.count);
@@ -336,7 +326,7 @@ static void check_bursts(struct made_job *job, size_t merged)
 
     merge_batch(&job->nic.batches[merged]);
     merge_batch(&job->nic.batches[merged + 1]);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     for (size_t i = 0; i < analysis->job.rank_operations.count; i++) {
         const struct record_rank_operation *record = &analysis->job.rank_operations.items[i].record;
         bool is_vague = (record->flags & (RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM)) != 0;
@@ -399,7 +389,7 @@ static void test_order_and_repetition_leave_no_trace(void **state)
     options.fault_first_step = 5;
     options.fault_ns = 60 * MADE_MS;
     struct made_job *job = made_create(&options);
-    struct analysis *first = analysed(job);
+    struct analysis *first = world_analysis(job);
     struct analysis *second = analysis_create(ANALYSIS_MEMORY_BYTES);
 
     for (size_t i = job->host.count; i-- > 0;)
@@ -427,7 +417,7 @@ static void test_order_and_repetition_leave_no_trace(void **state)
 static void test_store_is_replaced_as_a_whole(void **state)
 {
     struct made_job *job = made_create(&plain);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     const char *path = scratch_path(state, "", "again.db");
 
     assert_int_equal(analysis_write(analysis, path), 0);
@@ -506,8 +496,8 @@ static void test_full_disk_is_survived(void **state)
     small.steps = 2;
     struct made_job *little = made_create(&small);
     struct made_job *large = made_create(&plain);
-    struct analysis *before = analysed(little);
-    struct analysis *after = analysed(large);
+    struct analysis *before = world_analysis(little);
+    struct analysis *after = world_analysis(large);
     const char *path = scratch_path(state, "", "full.db");
     struct rlimit usual, tight;
 

@@ -16,7 +16,8 @@
 
 #include "correlator/analysis.h"
 #include "correlator/store/store.h"
-#include "tests/unit/correlator/made_job.h"
+#include "tests/unit/correlator/query.h"
+#include "tests/unit/correlator/world.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
 
@@ -97,18 +98,6 @@ static struct made_job *make(const struct made_options *options, const struct ma
     return job;
 }
 
-static struct analysis *analysed(const struct made_job *job)
-{
-    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
-
-    for (size_t i = 0; i < job->nic.count; i++)
-        analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
-    for (size_t i = 0; i < job->host.count; i++)
-        analysis_add_batch(analysis, job->host.batches[i].bytes, job->host.batches[i].length_bytes);
-    analysis_run(analysis);
-    return analysis;
-}
-
 /* Every step from FIRST_STEP on has one verdict, at that link. */
 static void check_class(const struct analysis *analysis, enum verdict_class class, const char *device)
 {
@@ -126,7 +115,7 @@ static void check_class(const struct analysis *analysis, enum verdict_class clas
 static void check(const struct made_count *count, enum verdict_class class, const char *device)
 {
     struct made_job *job = make(&slow_link, count);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_class(analysis, class, device);
     analysis_destroy(&analysis);
@@ -188,7 +177,7 @@ static void each_count_has_its_class_and_place(void **state)
 static void the_share_of_a_pause_is_right(void **state)
 {
     struct made_job *job = make(&slow_link, &pause_of_sender);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     (void)state;
     check_class(analysis, VERDICT_PAUSING, "rxe2/1");
@@ -246,20 +235,20 @@ static void what_is_not_seen_gives_no_class(void **state)
     struct made_job *job = make(&slow_link, &count);
     feed_add(&job->nic, RECORD_TRAFFIC_SOURCE, &source);
     feed_send(&job->nic, job->step_end_ns[STEPS - 1] + 2 * MADE_MS);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_class(analysis, VERDICT_NETWORK_SLOW, "rxe2/1");
     analysis_destroy(&analysis);
     source.fields = SOURCE_PROGRESS;
     feed_add(&job->nic, RECORD_TRAFFIC_SOURCE, &source);
     feed_send(&job->nic, job->step_end_ns[STEPS - 1] + 3 * MADE_MS);
-    analysis = analysed(job);
+    analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
     job = make(&slow_link, &count);
     feed_add(&job->nic, RECORD_PORT, &port);
     feed_send(&job->nic, job->step_end_ns[STEPS - 1] + 2 * MADE_MS);
-    analysis = analysed(job);
+    analysis = world_analysis(job);
     check_class(analysis, VERDICT_NETWORK_SLOW, "rxe2/1");
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -283,7 +272,7 @@ static void a_lost_first_frame_is_no_late_gpu(void **state)
     for (int rank = 1; rank <= SLOW_RANK; rank++) {
         count.rank = rank;
         struct made_job *job = make(&late, &count);
-        struct analysis *analysis = analysed(job);
+        struct analysis *analysis = world_analysis(job);
         assert_int_equal(analysis->job.verdicts.count, STEPS - FIRST_STEP);
         for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
             const struct verdict *verdict = &analysis->job.verdicts.items[i];
@@ -310,7 +299,7 @@ static void waiting_for_lost_frames_is_a_verdict(void **state)
     (void)state;
     quiet.fault = MADE_NONE;
     struct made_job *job = make(&quiet, &count);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 3);
     for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
         const struct verdict *verdict = &analysis->job.verdicts.items[i];
@@ -328,7 +317,7 @@ static void waiting_for_lost_frames_is_a_verdict(void **state)
     made_destroy(job);
     count.each_ms = 9;
     job = make(&quiet, &count);
-    analysis = analysed(job);
+    analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -346,7 +335,7 @@ static void a_late_gpu_is_not_excused_by_a_short_wait(void **state)
     late.fault = MADE_GPU;
     late.fault_ns = 67 * MADE_MS;
     struct made_job *job = make(&late, &count);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     for (size_t i = 0; i < analysis->job.verdicts.count; i++)
         gpu += analysis->job.verdicts.items[i].class == VERDICT_GPU_LATE;
     assert_int_equal(gpu, STEPS - FIRST_STEP);
@@ -354,41 +343,30 @@ static void a_late_gpu_is_not_excused_by_a_short_wait(void **state)
     made_destroy(job);
 }
 
-static int64_t number(sqlite3 *store, const char *sql)
-{
-    sqlite3_stmt *statement;
-    int64_t value = -1;
-
-    assert_int_equal(sqlite3_prepare_v2(store, sql, -1, &statement, NULL), SQLITE_OK);
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
 /* The rows that a verdict names are those of its port and priority, and add up to its amount, but for the two edges. */
 static void the_store_leads_to_the_rows(void **state)
 {
     struct made_job *job = make(&slow_link, &pause_of_sender);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     const char *path = scratch_path(state, "", "cause.db");
     sqlite3 *store;
 
     assert_int_equal(analysis_write(analysis, path), 0);
     assert_int_equal(sqlite3_open(path, &store), SQLITE_OK);
-    assert_int_equal(number(store,
-                            "SELECT count(*) FROM verdict_evidence WHERE decides = 1 AND source = 'port_counter' "
-                            "AND side = 'sender' AND share BETWEEN 0.5 AND 0.7"),
+    assert_int_equal(query_number(store,
+                                  "SELECT count(*) FROM verdict_evidence WHERE decides = 1 AND source = 'port_counter' "
+                                  "AND side = 'sender' AND share BETWEEN 0.5 AND 0.7"),
                      STEPS - FIRST_STEP);
     assert_int_equal(
-        number(store,
-               "SELECT count(*) FROM verdict_evidence JOIN port ON port.id = verdict_evidence.port "
-               "WHERE abs((SELECT sum(added) FROM port_counter WHERE port_counter.id BETWEEN first_row AND last_row "
-               "AND port_counter.port = verdict_evidence.port AND priority = 3) - amount) <= 1200000 "
-               "AND port.name = 'fa2'"),
+        query_number(
+            store,
+            "SELECT count(*) FROM verdict_evidence JOIN port ON port.id = verdict_evidence.port "
+            "WHERE abs((SELECT sum(added) FROM port_counter WHERE port_counter.id BETWEEN first_row AND last_row "
+            "AND port_counter.port = verdict_evidence.port AND priority = 3) - amount) <= 1200000 "
+            "AND port.name = 'fa2'"),
         STEPS - FIRST_STEP);
-    assert_int_equal(number(store, "SELECT count(*) FROM withheld"), 0);
-    assert_int_equal(number(store, "SELECT count(*) FROM port WHERE sees = 'all'"), 4);
+    assert_int_equal(query_number(store, "SELECT count(*) FROM withheld"), 0);
+    assert_int_equal(query_number(store, "SELECT count(*) FROM port WHERE sees = 'all'"), 4);
     sqlite3_close(store);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -398,7 +376,7 @@ static void the_store_leads_to_the_rows(void **state)
 static void an_older_store_is_made_anew(void **state)
 {
     struct made_job *job = make(&slow_link, &pause_of_sender);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     const char *path = scratch_path(state, "", "older.db");
     sqlite3 *store;
 
@@ -410,9 +388,9 @@ static void an_older_store_is_made_anew(void **state)
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(analysis_write(analysis, path), 0);
-    assert_int_equal(number(store, "SELECT count(*) FROM verdict"), STEPS - FIRST_STEP);
-    assert_int_equal(number(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('gone', 'old_view')"), 0);
-    assert_int_equal(number(store, "PRAGMA user_version"), STORE_SCHEMA_VERSION);
+    assert_int_equal(query_number(store, "SELECT count(*) FROM verdict"), STEPS - FIRST_STEP);
+    assert_int_equal(query_number(store, "SELECT count(*) FROM sqlite_master WHERE name IN ('gone', 'old_view')"), 0);
+    assert_int_equal(query_number(store, "PRAGMA user_version"), STORE_SCHEMA_VERSION);
     assert_int_equal(sqlite3_exec(store, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
     assert_true(analysis_write(analysis, path) < 0);
     sqlite3_close(store);

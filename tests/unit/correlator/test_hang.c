@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "correlator/analysis.h"
-#include "tests/unit/correlator/made_job.h"
+#include "tests/unit/correlator/world.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
 
@@ -25,18 +25,6 @@
 #define OTHER_FIRST 11 /* number of the second communicator on rank 0 */
 
 static const struct made_options options = {.ranks = RANKS, .channels = 2, .steps = STEPS, .seed = 9};
-
-static struct analysis *analysed(const struct made_job *job)
-{
-    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
-
-    for (size_t i = 0; i < job->nic.count; i++)
-        analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
-    for (size_t i = 0; i < job->host.count; i++)
-        analysis_add_batch(analysis, job->host.batches[i].bytes, job->host.batches[i].length_bytes);
-    analysis_run(analysis);
-    return analysis;
-}
 
 static void add_call(struct made_job *job, uint32_t communicator, uint64_t sequence, uint64_t at_ns)
 {
@@ -87,7 +75,7 @@ static void check_one(const struct analysis *analysis, int32_t rank, const char 
 
 static void check(struct made_job *job, int32_t rank, const char *words)
 {
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_one(analysis, rank, words);
     analysis_destroy(&analysis);
@@ -101,7 +89,7 @@ static void names_who_is_missing(void **state)
     struct made_job *job = made_create(&options);
     hang(job);
     hear_until(job, 3 * SECOND);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_one(analysis, MISSING, "3 of 4 ranks gave the operation, and it did not end within 29");
     assert_non_null(strstr(analysis->job.verdicts.items[0].evidence, "missing: 2; "));
     assert_non_null(strstr(analysis->job.verdicts.items[0].evidence, "no sign of a failure was seen"));
@@ -117,7 +105,7 @@ static void waits_for_a_second_more_than_a_step(void **state)
     struct made_job *job = made_create(&options);
     hang(job);
     hear_until(job, 900 * MADE_MS);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -129,7 +117,7 @@ static void what_has_ended_does_not_hang(void **state)
     (void)state;
     struct made_job *job = made_create(&options);
     hear_until(job, 60 * SECOND);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -184,7 +172,7 @@ static void names_the_first_failure(void **state)
     add_failure(job, 3, FAILURE_WARNING, end_of(job) + 700 * MADE_MS, "transport/net_ib.cc:%d timeout");
     hang(job);
     hear_until(job, 3 * SECOND);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_one(
         analysis, MISSING,
         "the first sign of a failure since the operation before: queue pair error of rank 2 on communicator 1, 15.0 "

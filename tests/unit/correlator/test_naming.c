@@ -10,67 +10,15 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/correlator/feed.h"
+#include "tests/unit/correlator/world.h"
 #include "wire/log.h"
 
-#define SECOND 1000000000ULL
-
-/* Two machines' host emitters and one NIC emitter, all in the reference clock. */
-struct world {
-    struct feed host;
-    struct feed nic;
-    struct intake intake;
-    struct timeline timeline;
-    struct naming naming;
-    uint32_t queue_pairs;
-    uint32_t flows;
-};
-
-static void world_begin(struct world *world)
-{
-    memset(world, 0, sizeof *world);
-    feed_init(&world->nic, EMITTER_NIC, 1, 1, 0);
-    feed_init(&world->host, EMITTER_HOST, 1, 1, 0);
-    feed_hello(&world->nic, SECOND, 8000);
-    feed_hello(&world->host, SECOND, 0);
-    for (unsigned i = 0; i < 5; i++) {
-        feed_exchange(&world->nic, (i + 1) * SECOND, 30000, 30000);
-        feed_exchange(&world->host, (i + 1) * SECOND, 30000, 30000);
-    }
-}
-
-static void world_name(struct world *world)
-{
-    feed_send(&world->nic, 60 * SECOND);
-    feed_send(&world->host, 60 * SECOND);
-    intake_init(&world->intake, 1u << 30);
-    intake_add(&world->intake, world->nic.batches[0].bytes, world->nic.batches[0].length_bytes);
-    intake_add(&world->intake, world->host.batches[0].bytes, world->host.batches[0].length_bytes);
-    timeline_build(&world->timeline, &world->intake);
-    naming_build(&world->naming, &world->intake, &world->timeline);
-}
-
-static void world_end(struct world *world)
-{
-    naming_fini(&world->naming);
-    timeline_fini(&world->timeline);
-    intake_fini(&world->intake);
-    feed_fini(&world->nic);
-    feed_fini(&world->host);
-}
-
-static void put_address(uint8_t *bytes, uint8_t last)
-{
-    memset(bytes, 0, ADDRESS_BYTES);
-    bytes[10] = bytes[11] = 0xff;
-    bytes[12] = 10;
-    bytes[15] = last;
-}
+#define SECOND WORLD_SECOND
 
 static void add_process(struct world *world, uint32_t process)
 {
     struct record_process record = {.process = process, .pid = 1000 + process};
-    feed_add(&world->host, RECORD_PROCESS, &record);
+    feed_add(world->host, RECORD_PROCESS, &record);
 }
 
 static void add_communicator(struct world *world, uint32_t number, uint32_t process, const char *identity,
@@ -86,7 +34,7 @@ static void add_communicator(struct world *world, uint32_t number, uint32_t proc
         .ready_ns = 3 * SECOND,
     };
     memcpy(record.identity, identity, strlen(identity));
-    feed_add(&world->host, RECORD_COMMUNICATOR, &record);
+    feed_add(world->host, RECORD_COMMUNICATOR, &record);
 }
 
 struct made_pair {
@@ -109,9 +57,9 @@ static void add_pair(struct world *world, struct made_pair pair)
         .created_ns = pair.created_ns,
         .destroyed_ns = pair.destroyed_ns,
     };
-    put_address(record.address, pair.address);
-    put_address(record.remote_address, pair.remote);
-    feed_add(&world->host, RECORD_QUEUE_PAIR, &record);
+    world_address(record.address, pair.address);
+    world_address(record.remote_address, pair.remote);
+    feed_add(world->host, RECORD_QUEUE_PAIR, &record);
 }
 
 static void add_flow(struct world *world, uint8_t from, uint8_t to, uint32_t destination_qpn, uint64_t first_ns)
@@ -121,9 +69,9 @@ static void add_flow(struct world *world, uint8_t from, uint8_t to, uint32_t des
                                .first_ns = first_ns,
                                .vantage = VANTAGE_TX,
                                .port = 1};
-    put_address(flow.source, from);
-    put_address(flow.destination, to);
-    feed_add(&world->nic, RECORD_FLOW, &flow);
+    world_address(flow.source, from);
+    world_address(flow.destination, to);
+    feed_add(world->nic, RECORD_FLOW, &flow);
 }
 
 /* The same at the same port, in a tunnel and by a mirror. */
@@ -137,9 +85,9 @@ static void add_view(struct world *world, uint8_t tunnel_kind, uint32_t tunnel, 
                                .tunnel = tunnel,
                                .mirror_kind = mirror_session == 0 ? MIRROR_NONE : MIRROR_ERSPAN2,
                                .mirror_session = mirror_session};
-    put_address(flow.source, 1);
-    put_address(flow.destination, 2);
-    feed_add(&world->nic, RECORD_FLOW, &flow);
+    world_address(flow.source, 1);
+    world_address(flow.destination, 2);
+    feed_add(world->nic, RECORD_FLOW, &flow);
 }
 
 static int32_t flow_ranks(const struct world *world, size_t flow)
@@ -157,34 +105,34 @@ static int32_t flow_ranks(const struct world *world, size_t flow)
 /* Three ranks whose devices all count QPNs from 17: 0 -> 1 and 1 -> 2 have the same numbers at both ends. */
 static void test_same_numbers_on_every_host(void **state)
 {
-    struct world world;
+    struct world *world = world_create_pair(0, 0);
     (void)state;
-    world_begin(&world);
     for (uint32_t rank = 0; rank < 3; rank++) {
-        add_process(&world, rank + 1);
-        add_communicator(&world, rank + 1, rank + 1, "all", 3, (int32_t)rank, 0);
+        add_process(world, rank + 1);
+        add_communicator(world, rank + 1, rank + 1, "all", 3, (int32_t)rank, 0);
         uint8_t own = (uint8_t)(rank + 1), next = (uint8_t)((rank + 1) % 3 + 1), before = (uint8_t)((rank + 2) % 3 + 1);
-        add_pair(&world, (struct made_pair){rank + 1, rank + 1, 17, 18, own, next, 2 * SECOND, 0, 0});
-        add_pair(&world, (struct made_pair){rank + 1, rank + 1, 18, 17, own, before, 2 * SECOND, 0, 0});
+        add_pair(world, (struct made_pair){rank + 1, rank + 1, 17, 18, own, next, 2 * SECOND, 0, 0});
+        add_pair(world, (struct made_pair){rank + 1, rank + 1, 18, 17, own, before, 2 * SECOND, 0, 0});
     }
-    add_flow(&world, 1, 2, 18, 10 * SECOND);
-    add_flow(&world, 2, 3, 18, 10 * SECOND);
-    add_flow(&world, 1, 3, 17, 10 * SECOND); /* credits of rank 0 for rank 2 */
-    add_flow(&world, 9, 3, 17, 10 * SECOND); /* a stranger's */
-    world_name(&world);
-    assert_int_equal(flow_ranks(&world, 0), 1);
-    assert_int_equal(flow_ranks(&world, 1), 12);
-    assert_int_equal(flow_ranks(&world, 2), 2);
-    assert_int_equal(flow_ranks(&world, 3), -1);
-    assert_int_equal(world.naming.ranks_count, 3);
+    add_flow(world, 1, 2, 18, 10 * SECOND);
+    add_flow(world, 2, 3, 18, 10 * SECOND);
+    add_flow(world, 1, 3, 17, 10 * SECOND); /* credits of rank 0 for rank 2 */
+    add_flow(world, 9, 3, 17, 10 * SECOND); /* a stranger's */
+    world_name(world);
+    assert_int_equal(flow_ranks(world, 0), 1);
+    assert_int_equal(flow_ranks(world, 1), 12);
+    assert_int_equal(flow_ranks(world, 2), 2);
+    assert_int_equal(flow_ranks(world, 3), -1);
+    assert_int_equal(world->naming.ranks_count, 3);
     for (size_t i = 0; i < 6; i++)
-        assert_true(world.naming.queue_pairs.items[i].peer >= 0);
-    world_end(&world);
+        assert_true(world->naming.queue_pairs.items[i].peer >= 0);
+    world_destroy(world);
 }
 
-static void name_views(struct world *world, uint32_t second_vni, uint16_t second_session)
+static struct world *name_views(uint32_t second_vni, uint16_t second_session)
 {
-    world_begin(world);
+    struct world *world = world_create_pair(0, 0);
+
     for (uint32_t rank = 0; rank < 2; rank++) {
         add_process(world, rank + 1);
         add_communicator(world, rank + 1, rank + 1, "all", 2, (int32_t)rank, 0);
@@ -194,109 +142,106 @@ static void name_views(struct world *world, uint32_t second_vni, uint16_t second
     add_view(world, TUNNEL_VXLAN, 5001, 1);
     add_view(world, TUNNEL_VXLAN, second_vni, second_session);
     world_name(world);
+    return world;
 }
 
 /* Two mirrors show one flow; two VXLANs with the same addresses and QPNs are two flows, and one of them is a
  * stranger's. */
 static void test_the_same_in_two_networks(void **state)
 {
-    struct world world;
+    struct world *world = name_views(5001, 2);
     (void)state;
-    name_views(&world, 5001, 2);
-    assert_int_equal(flow_ranks(&world, 0), 1);
-    assert_int_equal(flow_ranks(&world, 1), 1);
-    world_end(&world);
-    name_views(&world, 5002, 1);
-    assert_int_equal(flow_ranks(&world, 0), -1);
-    assert_int_equal(flow_ranks(&world, 1), -1);
-    world_end(&world);
+    assert_int_equal(flow_ranks(world, 0), 1);
+    assert_int_equal(flow_ranks(world, 1), 1);
+    world_destroy(world);
+    world = name_views(5002, 1);
+    assert_int_equal(flow_ranks(world, 0), -1);
+    assert_int_equal(flow_ranks(world, 1), -1);
+    world_destroy(world);
 }
 
 /* A QPN that is used again is another queue pair: the flow's time tells whose it is. */
 static void test_numbers_used_again(void **state)
 {
-    struct world world;
+    struct world *world = world_create_pair(0, 0);
     (void)state;
-    world_begin(&world);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        add_process(&world, rank + 1);
-        add_communicator(&world, 2 * rank + 1, rank + 1, "first", 2, (int32_t)rank, 0);
-        add_communicator(&world, 2 * rank + 2, rank + 1, "second", 2, (int32_t)rank, 0);
+        add_process(world, rank + 1);
+        add_communicator(world, 2 * rank + 1, rank + 1, "first", 2, (int32_t)rank, 0);
+        add_communicator(world, 2 * rank + 2, rank + 1, "second", 2, (int32_t)rank, 0);
         uint8_t own = (uint8_t)(rank + 1), other = (uint8_t)(2 - rank);
-        add_pair(&world, (struct made_pair){rank + 1, 2 * rank + 1, 17, 17, own, other, 5 * SECOND, 15 * SECOND, 0});
-        add_pair(&world, (struct made_pair){rank + 1, 2 * rank + 2, 17, 17, own, other, 20 * SECOND, 0, 0});
+        add_pair(world, (struct made_pair){rank + 1, 2 * rank + 1, 17, 17, own, other, 5 * SECOND, 15 * SECOND, 0});
+        add_pair(world, (struct made_pair){rank + 1, 2 * rank + 2, 17, 17, own, other, 20 * SECOND, 0, 0});
     }
-    add_flow(&world, 1, 2, 17, 10 * SECOND);
-    add_flow(&world, 1, 2, 17, 30 * SECOND);
-    world_name(&world);
-    const struct naming *naming = &world.naming;
+    add_flow(world, 1, 2, 17, 10 * SECOND);
+    add_flow(world, 1, 2, 17, 30 * SECOND);
+    world_name(world);
+    const struct naming *naming = &world->naming;
     const char *wanted[] = {"first", "second"};
     for (size_t i = 0; i < 2; i++) {
         const struct queue_pair *sender = &naming->queue_pairs.items[naming->flows.items[i].sender];
         assert_string_equal((const char *)naming->members.items[sender->member].record.identity, wanted[i]);
         assert_int_equal(sender->peer, naming->flows.items[i].receiver);
     }
-    world_end(&world);
+    world_destroy(world);
 }
 
 static void test_flush_and_foreign_are_not_claimed(void **state)
 {
-    struct world world;
+    struct world *world = world_create_pair(0, 0);
     (void)state;
-    world_begin(&world);
-    add_process(&world, 1);
-    add_communicator(&world, 1, 1, "all", 2, 0, 0);
-    add_pair(&world, (struct made_pair){1, 1, 30, 30, 1, 1, 2 * SECOND, 0, QUEUE_PAIR_FLUSH});
-    add_pair(&world, (struct made_pair){1, 0, 31, 40, 1, 2, 2 * SECOND, 0, QUEUE_PAIR_FOREIGN});
-    add_flow(&world, 1, 2, 40, 10 * SECOND);
-    world_name(&world);
-    assert_int_equal(world.naming.queue_pairs.items[0].role, QUEUE_PAIR_ROLE_FLUSH);
-    assert_int_equal(world.naming.queue_pairs.items[1].role, QUEUE_PAIR_ROLE_FOREIGN);
-    assert_int_equal(world.naming.queue_pairs.items[1].member, -1);
-    assert_int_equal(flow_ranks(&world, 0), -1);
-    world_end(&world);
+    add_process(world, 1);
+    add_communicator(world, 1, 1, "all", 2, 0, 0);
+    add_pair(world, (struct made_pair){1, 1, 30, 30, 1, 1, 2 * SECOND, 0, QUEUE_PAIR_FLUSH});
+    add_pair(world, (struct made_pair){1, 0, 31, 40, 1, 2, 2 * SECOND, 0, QUEUE_PAIR_FOREIGN});
+    add_flow(world, 1, 2, 40, 10 * SECOND);
+    world_name(world);
+    assert_int_equal(world->naming.queue_pairs.items[0].role, QUEUE_PAIR_ROLE_FLUSH);
+    assert_int_equal(world->naming.queue_pairs.items[1].role, QUEUE_PAIR_ROLE_FOREIGN);
+    assert_int_equal(world->naming.queue_pairs.items[1].member, -1);
+    assert_int_equal(flow_ranks(world, 0), -1);
+    world_destroy(world);
 }
 
 /* Two ranks in one process, told apart by the threads that made their communicators. */
 static void test_two_ranks_in_one_process(void **state)
 {
-    struct world world;
+    struct world *world = world_create_pair(0, 0);
     (void)state;
-    world_begin(&world);
-    add_process(&world, 1);
-    add_communicator(&world, 1, 1, "all four", 4, 2, 501);
-    add_communicator(&world, 2, 1, "all four", 4, 3, 502);
-    add_communicator(&world, 3, 1, "a pair", 2, 0, 502);
-    add_communicator(&world, 4, 1, "another pair", 2, 1, 501);
-    add_communicator(&world, 5, 1, "nobody's", 2, 1, 777);
-    world_name(&world);
+    add_process(world, 1);
+    add_communicator(world, 1, 1, "all four", 4, 2, 501);
+    add_communicator(world, 2, 1, "all four", 4, 3, 502);
+    add_communicator(world, 3, 1, "a pair", 2, 0, 502);
+    add_communicator(world, 4, 1, "another pair", 2, 1, 501);
+    add_communicator(world, 5, 1, "nobody's", 2, 1, 777);
+    world_name(world);
     static const int32_t wanted[] = {2, 3, 3, 2, -1};
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(world.naming.members.items[i].rank, wanted[i]);
-    assert_int_equal(naming_member(&world.naming, world.naming.members.items[2].record.identity, 0), 2);
-    assert_int_equal(world.naming.communicators.count, 4);
-    world_end(&world);
+        assert_int_equal(world->naming.members.items[i].rank, wanted[i]);
+    assert_int_equal(naming_member(&world->naming, world->naming.members.items[2].record.identity, 0), 2);
+    assert_int_equal(world->naming.communicators.count, 4);
+    world_destroy(world);
 }
 
 /* Messages of a flow that was never described are counted, not guessed. */
 static void test_orphans_are_counted(void **state)
 {
-    struct world world;
+    struct world *world = world_create_pair(0, 0);
     struct record_message message = {.header.source = 5, .first_ns = 10 * SECOND};
     (void)state;
-    world_begin(&world);
-    feed_add(&world.nic, RECORD_MESSAGE, &message);
-    world_name(&world);
-    assert_int_equal(world.naming.orphans_count, 1);
-    assert_int_equal(world.naming.messages.count, 0);
-    world_end(&world);
+    feed_add(world->nic, RECORD_MESSAGE, &message);
+    world_name(world);
+    assert_int_equal(world->naming.orphans_count, 1);
+    assert_int_equal(world->naming.messages.count, 0);
+    world_destroy(world);
 }
 
 /* Two ends of one connection; the receiver's process is rank 1. */
-static void connect_told(struct world *world, uint8_t side, int32_t channel, int32_t far_rank, uint8_t peer_side,
-                         int32_t peer_channel)
+static struct world *connect_told(uint8_t side, int32_t channel, int32_t far_rank, uint8_t peer_side,
+                                  int32_t peer_channel)
 {
-    world_begin(world);
+    struct world *world = world_create_pair(0, 0);
+
     for (uint32_t i = 1; i <= 2; i++) {
         add_process(world, i);
         add_communicator(world, i, i, "one", 2, (int32_t)i - 1, 100 + i);
@@ -314,11 +259,12 @@ static void connect_told(struct world *world, uint8_t side, int32_t channel, int
             .origin_rank = (int32_t)i - 1,
             .far_rank = i == 1 ? far_rank : 0,
         };
-        put_address(pair.address, (uint8_t)i);
-        put_address(pair.remote_address, (uint8_t)(3 - i));
-        feed_add(&world->host, RECORD_QUEUE_PAIR, &pair);
+        world_address(pair.address, (uint8_t)i);
+        world_address(pair.remote_address, (uint8_t)(3 - i));
+        feed_add(world->host, RECORD_QUEUE_PAIR, &pair);
     }
     world_name(world);
+    return world;
 }
 
 static void told_of(struct world *world, int32_t channel, int32_t peer_channel, uint64_t contradicted)
@@ -327,24 +273,24 @@ static void told_of(struct world *world, int32_t channel, int32_t peer_channel, 
     assert_int_equal(world->naming.queue_pairs.items[0].record.channel, channel);
     assert_int_equal(world->naming.queue_pairs.items[1].record.channel, peer_channel);
     assert_int_equal(world->naming.contradicted_count, contradicted);
-    world_end(world);
+    world_destroy(world);
 }
 
 /* What set-up messages gave two ends stands when it fits together, and else is nobody's. */
 static void test_ends_that_disagree_say_nothing(void **state)
 {
-    static struct world world;
+    struct world *world;
     (void)state;
-    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 3);
-    told_of(&world, 3, 3, 0);
-    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_UNKNOWN, -1);
-    told_of(&world, 3, -1, 0);
-    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 2); /* another channel */
-    told_of(&world, -1, -1, 1);
-    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_SENDER, 3); /* two senders */
-    told_of(&world, -1, -1, 1);
-    connect_told(&world, QUEUE_PAIR_SIDE_SENDER, 3, 0, QUEUE_PAIR_SIDE_UNKNOWN, -1); /* another rank's queue pair */
-    told_of(&world, -1, -1, 1);
+    world = connect_told(QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 3);
+    told_of(world, 3, 3, 0);
+    world = connect_told(QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_UNKNOWN, -1);
+    told_of(world, 3, -1, 0);
+    world = connect_told(QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_RECEIVER, 2); /* another channel */
+    told_of(world, -1, -1, 1);
+    world = connect_told(QUEUE_PAIR_SIDE_SENDER, 3, 1, QUEUE_PAIR_SIDE_SENDER, 3); /* two senders */
+    told_of(world, -1, -1, 1);
+    world = connect_told(QUEUE_PAIR_SIDE_SENDER, 3, 0, QUEUE_PAIR_SIDE_UNKNOWN, -1); /* another rank's queue pair */
+    told_of(world, -1, -1, 1);
 }
 
 int main(void)

@@ -14,54 +14,19 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/correlator/feed.h"
+#include "tests/unit/correlator/world.h"
 #include "wire/log.h"
 
-#define SECOND     1000000000ULL
+#define SECOND     WORLD_SECOND
 #define MS         1000000ULL
-#define BOOTS_MAX  6
 #define NO_COLOR   (-1)
 #define RANKS      4
 #define AFTER_LOSS CALL_AFTER_LOSS
 
-/* Boots of host agents; boot b is of emitter emitters[b]. */
-struct world {
-    struct feed hosts[BOOTS_MAX];
-    unsigned count;
-    struct intake intake;
-    struct timeline timeline;
-    struct naming naming;
-};
-
+/* A boot of a host's agent. */
 static struct feed *add_boot(struct world *world, uint64_t emitter, uint64_t boot, uint64_t started_ns)
 {
-    struct feed *feed = &world->hosts[world->count++];
-    feed_init(feed, EMITTER_HOST, emitter, boot, 0);
-    feed_hello(feed, started_ns, 0);
-    for (unsigned i = 0; i < 5; i++)
-        feed_exchange(feed, started_ns + (i + 1) * 100 * MS, 30000, 30000);
-    return feed;
-}
-
-static void world_name(struct world *world)
-{
-    intake_init(&world->intake, 1u << 30);
-    for (unsigned i = 0; i < world->count; i++) {
-        feed_send(&world->hosts[i], 60 * SECOND);
-        for (size_t j = 0; j < world->hosts[i].count; j++)
-            intake_add(&world->intake, world->hosts[i].batches[j].bytes, world->hosts[i].batches[j].length_bytes);
-    }
-    timeline_build(&world->timeline, &world->intake);
-    naming_build(&world->naming, &world->intake, &world->timeline);
-}
-
-static void world_end(struct world *world)
-{
-    naming_fini(&world->naming);
-    timeline_fini(&world->timeline);
-    intake_fini(&world->intake);
-    for (unsigned i = 0; i < world->count; i++)
-        feed_fini(&world->hosts[i]);
+    return world_add(world, EMITTER_HOST, emitter, boot, 0, started_ns);
 }
 
 static void add_process(struct feed *feed, uint32_t process, uint32_t pid, uint64_t ended_ns)
@@ -74,6 +39,30 @@ static void add_communicator(struct feed *feed, struct record_communicator recor
 {
     memcpy(record.identity, identity, strlen(identity));
     feed_add(feed, RECORD_COMMUNICATOR, &record);
+}
+
+/* A rank of a communicator of two, in process 1: its making was seen. */
+static struct record_communicator seen_made(uint32_t number, uint64_t pointer, int32_t rank, uint64_t hash,
+                                            uint8_t identity_kind)
+{
+    return (struct record_communicator){.communicator = number,
+                                        .process = 1,
+                                        .pointer = pointer,
+                                        .ranks_count = 2,
+                                        .rank = rank,
+                                        .hash = hash,
+                                        .created_ns = 2 * SECOND,
+                                        .identity_kind = identity_kind};
+}
+
+/* The same, of which only the library's hash is known. */
+static struct record_communicator come_late(uint32_t number, uint64_t pointer, int32_t rank, uint64_t hash)
+{
+    struct record_communicator late = seen_made(number, pointer, rank, hash, IDENTITY_OF_HASH);
+
+    late.created_ns = 0;
+    late.flags = COMMUNICATOR_LATE;
+    return late;
 }
 
 static void add_call(struct feed *feed, uint32_t communicator, uint32_t sequence, uint64_t count, uint64_t at_ns,
@@ -127,27 +116,9 @@ static void started_again(struct world *world, uint64_t hash, unsigned second_ra
     struct feed *before = add_boot(world, 2, 8, SECOND);
     struct feed *after = add_boot(world, 2, 5, 20 * SECOND);
     add_process(whole, 1, 100, 0);
-    add_communicator(whole,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x10,
-                                                  .ranks_count = 2,
-                                                  .rank = 0,
-                                                  .hash = hash,
-                                                  .created_ns = 2 * SECOND,
-                                                  .identity_kind = IDENTITY_OF_ID},
-                     "world");
+    add_communicator(whole, seen_made(1, 0x10, 0, hash, IDENTITY_OF_ID), "world");
     add_process(before, 1, 200, 0);
-    add_communicator(before,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x20,
-                                                  .ranks_count = 2,
-                                                  .rank = 1,
-                                                  .hash = hash,
-                                                  .created_ns = 2 * SECOND,
-                                                  .identity_kind = IDENTITY_OF_ID},
-                     "world");
+    add_communicator(before, seen_made(1, 0x20, 1, hash, IDENTITY_OF_ID), "world");
     add_process(after, 7, 200, 50 * SECOND);
     add_communicator(after,
                      (struct record_communicator){.communicator = 3,
@@ -170,21 +141,21 @@ static void test_started_again(void **state)
 {
     (void)state;
     for (uint64_t hash = 0; hash < 2; hash++) {
-        struct world world = {0};
-        started_again(&world, hash, 111);
-        assert_int_equal(world.naming.members.count, 2);
-        assert_int_equal(world.naming.processes.count, 2);
-        assert_int_equal(world.naming.communicators.count, 1);
-        assert_int_equal(world.naming.communicators.items[0].ranks_seen, 2);
+        struct world *world = world_create();
+        started_again(world, hash, 111);
+        assert_int_equal(world->naming.members.count, 2);
+        assert_int_equal(world->naming.processes.count, 2);
+        assert_int_equal(world->naming.communicators.count, 1);
+        assert_int_equal(world->naming.communicators.items[0].ranks_seen, 2);
         for (size_t i = 0; i < 2; i++) {
-            const struct member *member = &world.naming.members.items[i];
+            const struct member *member = &world->naming.members.items[i];
             assert_string_equal((const char *)member->record.identity, "world");
             assert_int_equal(member->record.flags, 0);
             assert_int_equal(member->destroyed_ns, member->record.rank == 1 ? 50 * SECOND : 0);
             assert_int_equal(member->calls.count, member->record.rank == 1 ? 289 : 300);
         }
-        assert_numbers(&world.naming, 0, 0);
-        world_end(&world);
+        assert_numbers(&world->naming, 0, 0);
+        world_destroy(world);
     }
 }
 
@@ -192,10 +163,10 @@ static void test_started_again(void **state)
  */
 static void test_all_ranks_started_again(void **state)
 {
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    struct feed *before = add_boot(&world, 2, 8, SECOND);
-    struct feed *after = add_boot(&world, 2, 5, 20 * SECOND);
+    struct feed *before = add_boot(world, 2, 8, SECOND);
+    struct feed *after = add_boot(world, 2, 5, 20 * SECOND);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         const struct record_communicator early = {.communicator = rank + 1,
                                                   .process = rank + 1,
@@ -217,15 +188,15 @@ static void test_all_ranks_started_again(void **state)
         add_calls(before, rank + 1, rank, 0, 100, false);
         add_calls(after, 9 - rank, rank, 150 - rank % 2, 300, true); /* odd ranks one call earlier */
     }
-    world_name(&world);
-    assert_int_equal(world.naming.members.count, RANKS);
+    world_name(world);
+    assert_int_equal(world->naming.members.count, RANKS);
     int64_t shift = INT64_MIN;
-    for (size_t i = 0; i < world.naming.calls.count && shift == INT64_MIN; i++)
-        if (world.naming.calls.items[i].record.entered_ns == call_time(150, 0))
-            shift = (int64_t)world.naming.calls.items[i].record.sequence - 150;
+    for (size_t i = 0; i < world->naming.calls.count && shift == INT64_MIN; i++)
+        if (world->naming.calls.items[i].record.entered_ns == call_time(150, 0))
+            shift = (int64_t)world->naming.calls.items[i].record.sequence - 150;
     assert_true(150 + shift > 100);
-    assert_numbers(&world.naming, shift, 149);
-    world_end(&world);
+    assert_numbers(&world->naming, shift, 149);
+    world_destroy(world);
 }
 
 /* A process that is another one, an ncclComm_t that is another communicator's by now, and one that had ended. */
@@ -242,9 +213,9 @@ static void test_another_is_not_the_same(void **state)
                  {200, 0x20, 5, 9 * SECOND, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct world world = {0};
-        struct feed *before = add_boot(&world, 2, 8, SECOND);
-        struct feed *after = add_boot(&world, 2, 5, 20 * SECOND);
+        struct world *world = world_create();
+        struct feed *before = add_boot(world, 2, 8, SECOND);
+        struct feed *after = add_boot(world, 2, 5, 20 * SECOND);
         add_process(before, 1, 200, 0);
         add_communicator(before,
                          (struct record_communicator){.communicator = 1,
@@ -266,9 +237,9 @@ static void test_another_is_not_the_same(void **state)
                                                       .rank = 1,
                                                       .flags = COMMUNICATOR_LATE},
                          "");
-        world_name(&world);
-        assert_int_equal(world.naming.members.count, cases[i].members);
-        world_end(&world);
+        world_name(world);
+        assert_int_equal(world->naming.members.count, cases[i].members);
+        world_destroy(world);
     }
 }
 
@@ -279,87 +250,42 @@ static void name_by_hash(struct world *world, bool twice)
     struct feed *late = add_boot(world, 2, 8, 20 * SECOND);
     add_process(early, 1, 100, 0);
     add_process(late, 1, 200, 0);
-    add_communicator(early,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x10,
-                                                  .ranks_count = 2,
-                                                  .rank = 0,
-                                                  .hash = 77,
-                                                  .created_ns = 2 * SECOND,
-                                                  .identity_kind = IDENTITY_OF_PARENT},
-                     "first");
+    add_communicator(early, seen_made(1, 0x10, 0, 77, IDENTITY_OF_PARENT), "first");
     if (twice)
-        add_communicator(early,
-                         (struct record_communicator){.communicator = 2,
-                                                      .process = 1,
-                                                      .pointer = 0x11,
-                                                      .ranks_count = 2,
-                                                      .rank = 0,
-                                                      .hash = 77,
-                                                      .created_ns = 3 * SECOND,
-                                                      .identity_kind = IDENTITY_OF_PARENT},
-                         "second");
-    add_communicator(late,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x20,
-                                                  .ranks_count = 2,
-                                                  .rank = 1,
-                                                  .hash = 77,
-                                                  .flags = COMMUNICATOR_LATE,
-                                                  .identity_kind = IDENTITY_OF_HASH},
-                     "by hash");
+        add_communicator(early, seen_made(2, 0x11, 0, 77, IDENTITY_OF_PARENT), "second");
+    add_communicator(late, come_late(1, 0x20, 1, 77), "by hash");
     world_name(world);
 }
 
 static void test_joined_by_hash(void **state)
 {
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    name_by_hash(&world, false);
-    assert_int_equal(world.naming.communicators.count, 1);
-    assert_int_equal(world.naming.communicators.items[0].ranks_seen, 2);
-    assert_string_equal((const char *)world.naming.communicators.items[0].identity, "first");
-    world_end(&world);
-    memset(&world, 0, sizeof world);
-    name_by_hash(&world, true);
-    assert_int_equal(world.naming.communicators.count, 3);
-    world_end(&world);
+    name_by_hash(world, false);
+    assert_int_equal(world->naming.communicators.count, 1);
+    assert_int_equal(world->naming.communicators.items[0].ranks_seen, 2);
+    assert_string_equal((const char *)world->naming.communicators.items[0].identity, "first");
+    world_destroy(world);
+    world = world_create();
+    name_by_hash(world, true);
+    assert_int_equal(world->naming.communicators.count, 3);
+    world_destroy(world);
 }
 
 /* Equal hash, but the same rank at the same time: two communicators. */
 static void test_no_rank_twice(void **state)
 {
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    struct feed *early = add_boot(&world, 1, 9, SECOND);
-    struct feed *late = add_boot(&world, 2, 8, 20 * SECOND);
+    struct feed *early = add_boot(world, 1, 9, SECOND);
+    struct feed *late = add_boot(world, 2, 8, 20 * SECOND);
     add_process(early, 1, 100, 0);
     add_process(late, 1, 200, 0);
-    add_communicator(early,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x10,
-                                                  .ranks_count = 2,
-                                                  .rank = 1,
-                                                  .hash = 77,
-                                                  .created_ns = 2 * SECOND,
-                                                  .identity_kind = IDENTITY_OF_ID},
-                     "first");
-    add_communicator(late,
-                     (struct record_communicator){.communicator = 1,
-                                                  .process = 1,
-                                                  .pointer = 0x20,
-                                                  .ranks_count = 2,
-                                                  .rank = 1,
-                                                  .hash = 77,
-                                                  .flags = COMMUNICATOR_LATE,
-                                                  .identity_kind = IDENTITY_OF_HASH},
-                     "by hash");
-    world_name(&world);
-    assert_int_equal(world.naming.communicators.count, 2);
-    world_end(&world);
+    add_communicator(early, seen_made(1, 0x10, 1, 77, IDENTITY_OF_ID), "first");
+    add_communicator(late, come_late(1, 0x20, 1, 77), "by hash");
+    world_name(world);
+    assert_int_equal(world->naming.communicators.count, 2);
+    world_destroy(world);
 }
 
 struct split { /* what one rank of the world asked for, and what it must be */
@@ -442,13 +368,13 @@ static void test_ranks_of_children(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-        struct world world = {0};
-        begin_world(&world);
+        struct world *world = world_create();
+        begin_world(world);
         for (uint32_t rank = 0; rank < RANKS; rank++)
-            add_child(&world.hosts[rank], 2, 1, 0, "child", &splits[i][rank]);
-        world_name(&world);
-        assert_split(&world, 2, splits[i]);
-        world_end(&world);
+            add_child(world->emitters[rank], 2, 1, 0, "child", &splits[i][rank]);
+        world_name(world);
+        assert_split(world, 2, splits[i]);
+        world_destroy(world);
     }
 }
 
@@ -456,15 +382,15 @@ static void test_ranks_of_children(void **state)
 static void test_members_missing(void **state)
 {
     static const struct split splits[RANKS] = {{0, 0, -1, 0}, {0, 0, -1, 0}, {0, 0, -1, 0}, {0, 0, -1, 0}};
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    begin_world(&world);
+    begin_world(world);
     for (uint32_t rank = 0; rank < RANKS - 1; rank++)
-        add_child(&world.hosts[rank], 2, 1, 0, "child", &splits[rank]);
-    add_child(&world.hosts[RANKS - 1], 2, 1, 1, "other child", &splits[RANKS - 1]); /* of another call */
-    world_name(&world);
-    assert_split(&world, 2, splits);
-    world_end(&world);
+        add_child(world->emitters[rank], 2, 1, 0, "child", &splits[rank]);
+    add_child(world->emitters[RANKS - 1], 2, 1, 1, "other child", &splits[RANKS - 1]); /* of another call */
+    world_name(world);
+    assert_split(world, 2, splits);
+    world_destroy(world);
 }
 
 /* Ranks of grandchildren follow from those of children: 4 ranks in reverse, their halves in reverse, one of each. */
@@ -473,25 +399,19 @@ static void test_three_deep(void **state)
     static const struct split first[RANKS] = {{0, 3, 3, 4}, {0, 2, 2, 4}, {0, 1, 1, 4}, {0, 0, 0, 4}};
     static const struct split second[RANKS] = {{1, 0, 1, 2}, {1, 0, 0, 2}, {2, 0, 1, 2}, {2, 0, 0, 2}};
     static const struct split third[RANKS] = {{5, -1, 0, 2}, {5, 0, 1, 2}, {5, 1, 1, 2}, {5, 0, 0, 2}};
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    begin_world(&world);
+    begin_world(world);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        add_child(&world.hosts[rank], 4, 3, 0, rank < 2 ? "one" : "two", &third[rank]); /* told before its parent */
-        add_child(&world.hosts[rank], 3, 2, 0, "halves", &second[rank]);
-        add_child(&world.hosts[rank], 2, 1, 0, "reverse", &first[rank]);
+        add_child(world->emitters[rank], 4, 3, 0, rank < 2 ? "one" : "two", &third[rank]); /* told before its parent */
+        add_child(world->emitters[rank], 3, 2, 0, "halves", &second[rank]);
+        add_child(world->emitters[rank], 2, 1, 0, "reverse", &first[rank]);
     }
-    world_name(&world);
-    assert_split(&world, 2, first);
-    assert_split(&world, 3, second);
-    assert_split(&world, 4, third);
-    world_end(&world);
-}
-
-static void put_address(uint8_t *bytes, uint8_t last)
-{
-    const uint8_t address[ADDRESS_BYTES] = {[10] = 0xff, 0xff, 10, 0, 0, last};
-    memcpy(bytes, address, sizeof address);
+    world_name(world);
+    assert_split(world, 2, first);
+    assert_split(world, 3, second);
+    assert_split(world, 4, third);
+    world_destroy(world);
 }
 
 static void add_late_pair(struct feed *feed, uint32_t number, uint8_t own, uint32_t qpn, uint32_t remote_qpn)
@@ -502,15 +422,15 @@ static void add_late_pair(struct feed *feed, uint32_t number, uint8_t own, uint3
                                        .remote_qpn = remote_qpn,
                                        .state = QUEUE_PAIR_RTS,
                                        .flags = QUEUE_PAIR_LATE};
-    put_address(record.address, own);
+    world_address(record.address, own);
     feed_add(feed, RECORD_QUEUE_PAIR, &record);
 }
 
 static void add_flow(struct feed *feed, uint32_t number, uint8_t from, uint8_t to, uint32_t qpn)
 {
     struct record_flow flow = {.flow = number, .destination_qpn = qpn, .first_ns = 30 * SECOND, .port = 1};
-    put_address(flow.source, from);
-    put_address(flow.destination, to);
+    world_address(flow.source, from);
+    world_address(flow.destination, to);
     feed_add(feed, RECORD_FLOW, &flow);
 }
 
@@ -537,11 +457,7 @@ static void add_late_ranks(struct world *world, bool two_communicators)
         add_late_pair(feed, 1, (uint8_t)(rank + 1), 17, 18);
         add_late_pair(feed, 2, (uint8_t)(rank + 1), 18, 17);
     }
-    struct feed *nic = &world->hosts[world->count++];
-    feed_init(nic, EMITTER_NIC, 9, 9, 0);
-    feed_hello(nic, SECOND, 8000);
-    for (unsigned i = 0; i < 5; i++)
-        feed_exchange(nic, (i + 1) * SECOND, 30000, 30000);
+    struct feed *nic = world_add(world, EMITTER_NIC, 9, 9, 0, SECOND);
     for (uint32_t rank = 0; rank < 3; rank++)
         add_flow(nic, rank + 1, (uint8_t)(rank + 1), (uint8_t)((rank + 1) % 3 + 1), 18);
     add_flow(nic, 4, 9, 1, 18); /* a stranger's, to a number that is in use */
@@ -550,33 +466,33 @@ static void add_late_ranks(struct world *world, bool two_communicators)
 
 static void test_late_queue_pairs(void **state)
 {
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    add_late_ranks(&world, false);
+    add_late_ranks(world, false);
     for (size_t i = 0; i < 3; i++) {
-        const struct flow *flow = &world.naming.flows.items[i];
+        const struct flow *flow = &world->naming.flows.items[i];
         assert_true(flow->sender >= 0 && flow->receiver >= 0);
-        const struct queue_pair *sender = &world.naming.queue_pairs.items[flow->sender];
-        const struct queue_pair *receiver = &world.naming.queue_pairs.items[flow->receiver];
+        const struct queue_pair *sender = &world->naming.queue_pairs.items[flow->sender];
+        const struct queue_pair *receiver = &world->naming.queue_pairs.items[flow->receiver];
         assert_int_equal(sender->record.qpn, 17);
         assert_int_equal(sender->peer, flow->receiver);
         assert_int_equal(receiver->peer, flow->sender);
-        assert_int_equal(world.naming.members.items[sender->member].record.rank, i);
-        assert_int_equal(world.naming.members.items[receiver->member].record.rank, (i + 1) % 3);
+        assert_int_equal(world->naming.members.items[sender->member].record.rank, i);
+        assert_int_equal(world->naming.members.items[receiver->member].record.rank, (i + 1) % 3);
     }
-    assert_int_equal(world.naming.flows.items[3].sender, -1);
-    world_end(&world);
+    assert_int_equal(world->naming.flows.items[3].sender, -1);
+    world_destroy(world);
 }
 
 /* The processes at both ends have two communicators in common: whose the queue pair is is not known. */
 static void test_late_queue_pairs_of_two(void **state)
 {
-    struct world world = {0};
+    struct world *world = world_create();
     (void)state;
-    add_late_ranks(&world, true);
+    add_late_ranks(world, true);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(world.naming.queue_pairs.items[world.naming.flows.items[i].sender].member, -1);
-    world_end(&world);
+        assert_int_equal(world->naming.queue_pairs.items[world->naming.flows.items[i].sender].member, -1);
+    world_destroy(world);
 }
 
 int main(void)

@@ -8,100 +8,69 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/correlator/feed.h"
+#include "tests/unit/correlator/world.h"
 
-#define SECOND 1000000000ULL
+#define SECOND WORLD_SECOND
 #define OFFSET 5000000000LL /* of the host side's clock */
 #define BOUND  200000ULL    /* more than half a round trip (30 us) and what 10 s without an exchange add */
 
-struct world {
-    struct feed host;
-    struct feed nic;
-    struct intake intake;
-    struct timeline timeline;
-    struct naming naming;
-    struct posting posting;
-};
-
-static void put_address(uint8_t *bytes, uint8_t last)
-{
-    static const uint8_t address[ADDRESS_BYTES] = {[10] = 0xff, 0xff, 10, 0, 0, 0};
-
-    memcpy(bytes, address, ADDRESS_BYTES);
-    bytes[15] = last;
-}
-
 /* Queue pair 1 sends from 10.0.0.1 to queue pair 18 at 10.0.0.2; its own port sees flow 1. */
-static void begin(struct world *world)
+static struct world *begin(void)
 {
+    struct world *world = world_create_pair(OFFSET, 0);
     struct record_process process = {.process = 1, .pid = 100};
     struct record_queue_pair pair = {.queue_pair = 1, .process = 1, .qpn = 17, .remote_qpn = 18, .state = 3};
     struct record_port port = {.port = 1, .name = "p0"};
     struct record_flow flow = {.flow = 1, .destination_qpn = 18, .vantage = VANTAGE_TX, .port = 1};
 
-    memset(world, 0, sizeof *world);
-    feed_init(&world->host, EMITTER_HOST, 1, 1, OFFSET);
-    feed_init(&world->nic, EMITTER_NIC, 2, 2, 0);
-    feed_hello(&world->host, SECOND, 0);
-    feed_hello(&world->nic, SECOND, 8000);
-    for (unsigned i = 0; i < 5; i++) {
-        feed_exchange(&world->host, (i + 1) * SECOND, 30000, 30000);
-        feed_exchange(&world->nic, (i + 1) * SECOND, 30000, 30000);
-    }
-    put_address(pair.address, 1);
-    put_address(pair.remote_address, 2);
-    put_address(port.address, 1);
-    put_address(flow.source, 1);
-    put_address(flow.destination, 2);
-    pair.created_ns = feed_time(&world->host, 2 * SECOND);
-    pair.ready_ns = feed_time(&world->host, 3 * SECOND);
+    world_address(pair.address, 1);
+    world_address(pair.remote_address, 2);
+    world_address(port.address, 1);
+    world_address(flow.source, 1);
+    world_address(flow.destination, 2);
+    pair.created_ns = feed_time(world->host, 2 * SECOND);
+    pair.ready_ns = feed_time(world->host, 3 * SECOND);
     flow.first_ns = 4 * SECOND;
-    feed_add(&world->host, RECORD_PROCESS, &process);
-    feed_add(&world->host, RECORD_QUEUE_PAIR, &pair);
-    feed_add(&world->nic, RECORD_PORT, &port);
-    feed_add(&world->nic, RECORD_FLOW, &flow);
+    feed_add(world->host, RECORD_PROCESS, &process);
+    feed_add(world->host, RECORD_QUEUE_PAIR, &pair);
+    feed_add(world->nic, RECORD_PORT, &port);
+    feed_add(world->nic, RECORD_FLOW, &flow);
+    return world;
 }
 
-static void build(struct world *world)
+static struct posting build(struct world *world)
 {
-    feed_send(&world->host, 60 * SECOND);
-    feed_send(&world->nic, 60 * SECOND);
-    intake_init(&world->intake, 1u << 30);
-    intake_add(&world->intake, world->host.batches[0].bytes, world->host.batches[0].length_bytes);
-    intake_add(&world->intake, world->nic.batches[0].bytes, world->nic.batches[0].length_bytes);
-    timeline_build(&world->timeline, &world->intake);
-    naming_build(&world->naming, &world->intake, &world->timeline);
-    posting_build(&world->posting, &world->naming, &world->intake, &world->timeline);
+    struct posting posting = {0};
+
+    world_name(world);
+    posting_build(&posting, &world->naming, &world->intake, &world->timeline);
+    return posting;
 }
 
-static void end(struct world *world)
+static void end(struct world *world, struct posting *posting)
 {
-    posting_fini(&world->posting);
-    naming_fini(&world->naming);
-    timeline_fini(&world->timeline);
-    intake_fini(&world->intake);
-    feed_fini(&world->host);
-    feed_fini(&world->nic);
+    posting_fini(posting);
+    world_destroy(world);
 }
 
 static void work(struct world *world, uint8_t what, uint64_t at_ns, uint64_t request, uint32_t bytes, uint16_t requests,
                  uint8_t flags)
 {
     struct record_work record = {.header.source = 1,
-                                 .at_ns = feed_time(&world->host, at_ns),
+                                 .at_ns = feed_time(world->host, at_ns),
                                  .request = request,
                                  .bytes = bytes,
                                  .requests = requests,
                                  .what = what,
                                  .flags = flags};
-    feed_add(&world->host, RECORD_WORK, &record);
+    feed_add(world->host, RECORD_WORK, &record);
 }
 
 static void message(struct world *world, uint64_t first_ns, uint32_t bytes)
 {
     struct record_message record = {
         .header.source = 1, .first_ns = first_ns, .duration_ns = 1000, .payload_bytes = bytes, .frames = 1};
-    feed_add(&world->nic, RECORD_MESSAGE, &record);
+    feed_add(world->nic, RECORD_MESSAGE, &record);
 }
 
 static void is_near(uint64_t value, uint64_t expected)
@@ -113,114 +82,109 @@ static void is_near(uint64_t value, uint64_t expected)
 static void finds_messages(void **state)
 {
     (void)state;
-    static struct world world;
-    begin(&world);
-    message(&world, 9 * SECOND, 1000);
-    message(&world, 10 * SECOND + 500000, 1000);
-    message(&world, 11 * SECOND + 700000, 600);
-    message(&world, 11 * SECOND + 800000, 400);
-    work(&world, WORK_POSTED, 10 * SECOND, 1, 1000, 1, 0);
-    work(&world, WORK_POSTED, 11 * SECOND, 2, 1000, 2, 0);
-    build(&world);
-    assert_int_equal(world.posting.posts.count, 2);
-    assert_int_equal(world.posting.posts.items[0].message, 1);
-    assert_int_equal(world.posting.posts.items[1].message, 2);
-    is_near(world.posting.posts.items[1].posted_ns, 11 * SECOND);
-    assert_in_range(world.posting.posts.items[1].bound_ns, 1, BOUND);
-    end(&world);
+    struct world *world = begin();
+    message(world, 9 * SECOND, 1000);
+    message(world, 10 * SECOND + 500000, 1000);
+    message(world, 11 * SECOND + 700000, 600);
+    message(world, 11 * SECOND + 800000, 400);
+    work(world, WORK_POSTED, 10 * SECOND, 1, 1000, 1, 0);
+    work(world, WORK_POSTED, 11 * SECOND, 2, 1000, 2, 0);
+    struct posting posting = build(world);
+    assert_int_equal(posting.posts.count, 2);
+    assert_int_equal(posting.posts.items[0].message, 1);
+    assert_int_equal(posting.posts.items[1].message, 2);
+    is_near(posting.posts.items[1].posted_ns, 11 * SECOND);
+    assert_in_range(posting.posts.items[1].bound_ns, 1, BOUND);
+    end(world, &posting);
 }
 
 /* Bytes that do not fit, a list that was cut, and a message that began before it was posted: none. */
 static void finds_none_that_does_not_fit(void **state)
 {
     (void)state;
-    static struct world world;
-    begin(&world);
-    message(&world, 10 * SECOND + 500000, 999);
-    message(&world, 12 * SECOND + 500000, 1000);
-    message(&world, 14 * SECOND - 2 * BOUND, 1000);
-    work(&world, WORK_POSTED, 10 * SECOND, 1, 1000, 1, 0);
-    work(&world, WORK_POSTED, 12 * SECOND, 2, 1000, 1, WORK_CUT);
-    work(&world, WORK_POSTED, 14 * SECOND, 3, 1000, 1, 0);
-    build(&world);
-    assert_int_equal(world.posting.posts.count, 3);
+    struct world *world = begin();
+    message(world, 10 * SECOND + 500000, 999);
+    message(world, 12 * SECOND + 500000, 1000);
+    message(world, 14 * SECOND - 2 * BOUND, 1000);
+    work(world, WORK_POSTED, 10 * SECOND, 1, 1000, 1, 0);
+    work(world, WORK_POSTED, 12 * SECOND, 2, 1000, 1, WORK_CUT);
+    work(world, WORK_POSTED, 14 * SECOND, 3, 1000, 1, 0);
+    struct posting posting = build(world);
+    assert_int_equal(posting.posts.count, 3);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(world.posting.posts.items[i].message, -1);
-    end(&world);
+        assert_int_equal(posting.posts.items[i].message, -1);
+    end(world, &posting);
 }
 
 /* Only the third post asks for a completion: it is one for the two before as well. The fourth fails. */
 static void completes_in_order(void **state)
 {
     (void)state;
-    static struct world world;
-    begin(&world);
+    struct world *world = begin();
     for (uint64_t i = 0; i < 4; i++)
-        work(&world, WORK_POSTED, (10 + i) * SECOND, 100 + i, 8, 1, 0);
-    work(&world, WORK_COMPLETED, 14 * SECOND, 99, 0, 1, 0); /* posted before anybody followed */
-    work(&world, WORK_COMPLETED, 15 * SECOND, 102, 0, 1, 0);
+        work(world, WORK_POSTED, (10 + i) * SECOND, 100 + i, 8, 1, 0);
+    work(world, WORK_COMPLETED, 14 * SECOND, 99, 0, 1, 0); /* posted before anybody followed */
+    work(world, WORK_COMPLETED, 15 * SECOND, 102, 0, 1, 0);
     struct record_work failed = {.header.source = 1,
-                                 .at_ns = feed_time(&world.host, 16 * SECOND),
+                                 .at_ns = feed_time(world->host, 16 * SECOND),
                                  .request = 103,
                                  .requests = 1,
                                  .what = WORK_COMPLETED,
                                  .status = 12}; /* IBV_WC_RETRY_EXC_ERR */
-    feed_add(&world.host, RECORD_WORK, &failed);
-    build(&world);
-    assert_int_equal(world.posting.posts.count, 4);
+    feed_add(world->host, RECORD_WORK, &failed);
+    struct posting posting = build(world);
+    assert_int_equal(posting.posts.count, 4);
     for (size_t i = 0; i < 3; i++) {
-        is_near(world.posting.posts.items[i].completed_ns, 15 * SECOND);
-        assert_int_equal(world.posting.posts.items[i].status, 0);
+        is_near(posting.posts.items[i].completed_ns, 15 * SECOND);
+        assert_int_equal(posting.posts.items[i].status, 0);
     }
-    is_near(world.posting.posts.items[3].completed_ns, 16 * SECOND);
-    assert_int_equal(world.posting.posts.items[3].status, 12);
-    end(&world);
+    is_near(posting.posts.items[3].completed_ns, 16 * SECOND);
+    assert_int_equal(posting.posts.items[3].status, 12);
+    end(world, &posting);
 }
 
 /* The number of a request is used again; a receive's completion is none of a send's. */
 static void numbers_are_used_again(void **state)
 {
     (void)state;
-    static struct world world;
-    begin(&world);
-    work(&world, WORK_POSTED, 10 * SECOND, 7, 8, 1, 0);
-    work(&world, WORK_COMPLETED, 11 * SECOND, 7, 0, 1, 0);
-    work(&world, WORK_POSTED, 12 * SECOND, 7, 8, 1, 0);
+    struct world *world = begin();
+    work(world, WORK_POSTED, 10 * SECOND, 7, 8, 1, 0);
+    work(world, WORK_COMPLETED, 11 * SECOND, 7, 0, 1, 0);
+    work(world, WORK_POSTED, 12 * SECOND, 7, 8, 1, 0);
     struct record_work received = {.header.source = 1,
-                                   .at_ns = feed_time(&world.host, 13 * SECOND),
+                                   .at_ns = feed_time(world->host, 13 * SECOND),
                                    .request = 7,
                                    .requests = 1,
                                    .what = WORK_COMPLETED,
                                    .opcode = 129}; /* IBV_WC_RECV_RDMA_WITH_IMM */
-    feed_add(&world.host, RECORD_WORK, &received);
-    build(&world);
-    is_near(world.posting.posts.items[0].completed_ns, 11 * SECOND);
-    assert_int_equal(world.posting.posts.items[1].completed_ns, 0);
-    end(&world);
+    feed_add(world->host, RECORD_WORK, &received);
+    struct posting posting = build(world);
+    is_near(posting.posts.items[0].completed_ns, 11 * SECOND);
+    assert_int_equal(posting.posts.items[1].completed_ns, 0);
+    end(world, &posting);
 }
 
 static void strangers_and_requests(void **state)
 {
     (void)state;
-    static struct world world;
-    begin(&world);
+    struct world *world = begin();
     struct record_work stranger = {.header.source = 9, .at_ns = 1, .what = WORK_POSTED, .requests = 1};
     struct record_followed followed = {.header.source = 77,
-                                       .from_ns = feed_time(&world.host, 10 * SECOND),
-                                       .to_ns = feed_time(&world.host, 12 * SECOND),
+                                       .from_ns = feed_time(world->host, 10 * SECOND),
+                                       .to_ns = feed_time(world->host, 12 * SECOND),
                                        .hits = 5,
                                        .what = FOLLOW_WORK,
                                        .end = FOLLOWED_SPENT};
-    feed_add(&world.host, RECORD_WORK, &stranger);
-    feed_add(&world.host, RECORD_FOLLOWED, &followed);
-    build(&world);
-    assert_int_equal(world.posting.posts.count, 0);
-    assert_int_equal(world.posting.orphans_count, 1);
-    assert_int_equal(world.posting.followed.count, 1);
-    is_near(world.posting.followed.items[0].from_ns, 10 * SECOND);
-    is_near(world.posting.followed.items[0].to_ns, 12 * SECOND);
-    assert_int_equal(world.posting.followed.items[0].record.header.source, 77);
-    end(&world);
+    feed_add(world->host, RECORD_WORK, &stranger);
+    feed_add(world->host, RECORD_FOLLOWED, &followed);
+    struct posting posting = build(world);
+    assert_int_equal(posting.posts.count, 0);
+    assert_int_equal(posting.orphans_count, 1);
+    assert_int_equal(posting.followed.count, 1);
+    is_near(posting.followed.items[0].from_ns, 10 * SECOND);
+    is_near(posting.followed.items[0].to_ns, 12 * SECOND);
+    assert_int_equal(posting.followed.items[0].record.header.source, 77);
+    end(world, &posting);
 }
 
 int main(void)

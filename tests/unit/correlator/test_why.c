@@ -16,7 +16,8 @@
 #include <cmocka.h>
 
 #include "correlator/analysis.h"
-#include "tests/unit/correlator/made_job.h"
+#include "tests/unit/correlator/query.h"
+#include "tests/unit/correlator/world.h"
 #include "tests/unit/scratch.h"
 #include "wire/log.h"
 
@@ -154,18 +155,6 @@ static struct made_job *make(const struct made_options *options, const struct st
     return job;
 }
 
-static struct analysis *analysed(const struct made_job *job)
-{
-    struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
-
-    for (size_t i = 0; i < job->nic.count; i++)
-        analysis_add_batch(analysis, job->nic.batches[i].bytes, job->nic.batches[i].length_bytes);
-    for (size_t i = 0; i < job->host.count; i++)
-        analysis_add_batch(analysis, job->host.batches[i].bytes, job->host.batches[i].length_bytes);
-    analysis_run(analysis);
-    return analysis;
-}
-
 /* ---- what is expected ---- */
 
 /* Every step from FIRST_STEP on has one verdict, of that rank, with that class, and words that say so. */
@@ -190,7 +179,7 @@ static void check(const struct made_options *options, const struct story *story,
                   const char *words)
 {
     struct made_job *job = make(options, story);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
 
     check_class(analysis, class, words);
     analysis_destroy(&analysis);
@@ -279,7 +268,7 @@ static void what_was_not_told_is_not_denied(void **state)
     counter.at_ns = feed_time(&job->host, job->step_end_ns[0]);
     feed_add(&job->host, RECORD_COUNTER, &counter);
     feed_send(&job->host, job->step_end_ns[STEPS - 1] + 3 * MADE_MS);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_class(analysis, VERDICT_HOST_LATE, "took probes off 3 times");
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -293,7 +282,7 @@ static void threads_alone_make_no_verdict(void **state)
     (void)state;
     options.fault = MADE_NONE;
     struct made_job *job = make(&options, &(struct story){.rank = NOBODY, .last_told = STEPS});
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -326,7 +315,7 @@ static void a_stopped_proxy_shows_in_its_stays(void **state)
     }
     feed_add(&job->host, RECORD_FOLLOWED, &followed);
     feed_send(&job->host, job->step_end_ns[STEPS - 1] + 3 * MADE_MS);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_class(analysis, VERDICT_HOST_PROXY,
                 "a thread of NCCL (thread 902) slept, or was stopped, for 67.0 of those ");
     analysis_destroy(&analysis);
@@ -359,7 +348,7 @@ static void posts_tell_a_late_nic_from_a_late_gpu(void **state)
 {
     (void)state;
     struct made_job *job = make_posts(MADE_MS / 2);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     check_class(analysis, VERDICT_GPU_LATE, "; its data was posted 66.");
     for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
         assert_int_equal(analysis->job.verdicts.items[i].numbers.count, 2);
@@ -369,7 +358,7 @@ static void posts_tell_a_late_nic_from_a_late_gpu(void **state)
     analysis_destroy(&analysis);
     made_destroy(job);
     job = make_posts(FAULT_NS);
-    analysis = analysed(job);
+    analysis = world_analysis(job);
     check_class(analysis, VERDICT_NIC_LATE, "after it held credit, and was on the wire 6");
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -377,40 +366,28 @@ static void posts_tell_a_late_nic_from_a_late_gpu(void **state)
 
 /* ---- the store ---- */
 
-static int64_t number(sqlite3 *store, const char *sql)
-{
-    sqlite3_stmt *statement;
-    int64_t value = -1;
-
-    if (sqlite3_prepare_v2(store, sql, -1, &statement, NULL) != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(store));
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
 /* The rows that a verdict names are of its thread, and hold at least as much as it says. */
 static void the_store_leads_to_the_rows(void **state)
 {
     struct made_job *job = make(&late_host, &starved);
-    struct analysis *analysis = analysed(job);
+    struct analysis *analysis = world_analysis(job);
     const char *path = scratch_path(state, "", "why.db");
     sqlite3 *store;
 
     assert_int_equal(analysis_write(analysis, path), 0);
     assert_int_equal(sqlite3_open(path, &store), SQLITE_OK);
-    assert_int_equal(number(store, "SELECT count(*) FROM verdict_evidence AS e WHERE decides = 1 AND "
-                                   "source = 'host_delay' AND metric = 'run_queue_ns' AND side = 'caller' AND rank = 2 "
-                                   "AND tid = 502 AND port IS NULL AND flow IS NULL AND amount BETWEEN 33500000 AND "
-                                   "67100000 AND (SELECT sum(run_queue_ns) FROM host_delay WHERE tid = 502 AND "
-                                   "host_delay.id BETWEEN e.first_row AND e.last_row) >= amount"),
+    assert_int_equal(query_number(store,
+                                  "SELECT count(*) FROM verdict_evidence AS e WHERE decides = 1 AND "
+                                  "source = 'host_delay' AND metric = 'run_queue_ns' AND side = 'caller' AND rank = 2 "
+                                  "AND tid = 502 AND port IS NULL AND flow IS NULL AND amount BETWEEN 33500000 AND "
+                                  "67100000 AND (SELECT sum(run_queue_ns) FROM host_delay WHERE tid = 502 AND "
+                                  "host_delay.id BETWEEN e.first_row AND e.last_row) >= amount"),
                      STEPS - FIRST_STEP);
-    assert_int_equal(number(store, "SELECT count(*) FROM verdict WHERE class = 'host late: no cpu' AND "
-                                   "more LIKE '%: qpscope follow --pid 102 --what delays'"),
+    assert_int_equal(query_number(store, "SELECT count(*) FROM verdict WHERE class = 'host late: no cpu' AND "
+                                         "more LIKE '%: qpscope follow --pid 102 --what delays'"),
                      STEPS - FIRST_STEP);
-    assert_int_equal(number(store, "SELECT count(*) FROM host_delay AS a JOIN host_delay AS b ON b.id = a.id + 1 "
-                                   "WHERE a.tid = b.tid AND b.from_ns < a.to_ns"),
+    assert_int_equal(query_number(store, "SELECT count(*) FROM host_delay AS a JOIN host_delay AS b ON b.id = a.id + 1 "
+                                         "WHERE a.tid = b.tid AND b.from_ns < a.to_ns"),
                      0);
     sqlite3_close(store);
     analysis_destroy(&analysis);
