@@ -221,9 +221,14 @@ static void say_verdict(struct report *report, const struct store_query *query)
     const char *class = store_query_value(query, 0).text;
     char size[TEXT_NUMBER_BYTES];
     char bound[TEXT_NUMBER_BYTES];
-    report_say(report, 0, "%s: %s, %s ±%s, %s (%s on communicator %" PRId64 "), confidence %.0f %%", class,
-               store_query_value(query, 13).text, text_duration(size, store_query_value(query, 8).integer),
-               text_duration(bound, store_query_value(query, 9).integer), store_query_value(query, 14).text,
+    int64_t size_ns = store_query_value(query, 8).integer;
+    char cost[2 * TEXT_NUMBER_BYTES + 8] = "cost not known";
+    if (size_ns > 0) {
+        snprintf(cost, sizeof(cost), "%s ±%s", text_duration(size, size_ns),
+                 text_duration(bound, store_query_value(query, 9).integer));
+    }
+    report_say(report, 0, "%s: %s, %s, %s (%s on communicator %" PRId64 "), confidence %.0f %%", class,
+               store_query_value(query, 13).text, cost, store_query_value(query, 14).text,
                store_query_value(query, 6).text, store_query_value(query, 7).integer,
                store_query_value(query, 10).real * 100);
     report_say(report, 2, "it means: %s", class_meaning(class));
@@ -248,8 +253,8 @@ static void say_verdict(struct report *report, const struct store_query *query)
 #define NUMBERS_OF(verdicts)                                                                                           \
     "SELECT class, decides, metric || coalesce(' of priority ' || priority, ''), " AMOUNT(                             \
         "amount") ", span_ns, "                                                                                        \
-                  "printf(' (%.0f %%)', share * 100), coalesce(', usual ' || " AMOUNT(                                 \
-                      "usual") ", ''), place, rows, share IS NULL "                                                    \
+                  "printf(' (%.0f %%)', share * 100), CASE WHEN usual IS NULL THEN '' ELSE ', usual ' || " AMOUNT(     \
+                      "usual") " END, place, rows, share IS NULL "                                                     \
                                "FROM (SELECT v.class, e.decides, e.metric, e.priority, sum(e.amount) AS amount, "      \
                                "max(e.to_ns - e.from_ns) AS span_ns, sum(e.share) AS share, max(e.usual) AS "          \
                                "usual, " NUMBER_PLACE " AS place, " NUMBER_ROWS                                        \

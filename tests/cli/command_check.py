@@ -150,6 +150,68 @@ def why_shows_what_was_counted_beside_the_gap():
 
 
 @test
+def why_names_the_cause_of_a_late_host():
+    # 80 ms without a CPU in the 100 ms before an enqueue, where 2 ms are usual; 30 major faults beside it.
+    more = """INSERT INTO verdict VALUES (2, 0, 'host late: no cpu', 1, NULL, NULL, 1, 75000000, 1000, 0.9, 'x',
+            'on node-a: qpscope follow --pid 7 --what delays');
+        INSERT INTO verdict_evidence VALUES
+            (2, 1, 'host_delay', NULL, NULL, 'caller', 'run_queue_ns', NULL, 1000000000000, 1000100000000, 80000000, 2000000, 0.8, 4, 5, 1, 71),
+            (2, 0, 'host_delay', NULL, NULL, 'caller', 'major_faults', NULL, 1000000000000, 1000100000000, 30, 1, NULL, 4, 4, 1, 71),
+            (2, 0, 'post', NULL, NULL, 'library', 'post_to_wire_ns', NULL, 1000000000000, 1000100000000, 3000000, NULL, 0.03, 9, 9, 1, NULL);"""
+    path = make_store("late_host.db", SCHEMA, FIXTURE, after=more)
+    flat = " ".join(text("why", "--step", "0", store=path).split())
+    assert "host late: no cpu: rank 1, 75.0 ms ±1.00 us, in operation 0 of the step" in flat, flat
+    assert "it means: its host was late to give the operation: the calling thread could have run, but waited for a CPU" in flat, flat
+    assert "what would tell more, if it goes on: on node-a: qpscope follow --pid 7 --what delays" in flat, flat
+    assert ("counted beside host late: no cpu: run_queue_ns at rank 1, thread 71 (caller): 80.000 ms in 100 ms (80 %), "
+            "usual 2.000 ms; rows: host_delay 4-5") in flat, flat
+    assert "not decisive: major_faults at rank 1, thread 71 (caller): 30 in 100 ms, usual 1; rows: host_delay 4" in flat, flat
+    assert "not decisive: post_to_wire_ns at rank 1 (library): 3.000 ms in 100 ms (3 %); rows: post 9" in flat, flat
+    document = as_json("why", "--step", "0", store=path)
+    equal(document["verdicts"][0]["more"], "on node-a: qpscope follow --pid 7 --what delays")
+    equal([(n["source"], n["metric"], n["amount"], n["usual"], n["rank"], n["tid"], n["decides"]) for n in document["evidence"]],
+          [("host_delay", "run_queue_ns", 80000000, 2000000, 1, 71, True), ("host_delay", "major_faults", 30, 1, 1, 71, False),
+           ("post", "post_to_wire_ns", 3000000, None, 1, None, False)])
+    assert "host late: no cpu, rank 1" in text("steps", store=path, env={"COLUMNS": "200"})
+    equal(as_json("steps", store=path)["steps"][0]["verdict"], "host late: no cpu")
+
+
+@test
+def why_tells_what_hangs_before_all_else():
+    # 3 s without an end; the first failure is of rank 3.
+    more = """INSERT INTO verdict VALUES (9, NULL, 'hang', 3, NULL, NULL, 12, 3000000000, 0, 0.7, 'who is missing', NULL);
+        INSERT INTO failure VALUES (7, 1000200000000, 'queue pair error', 1, 1, NULL, 3, NULL, NULL);
+        INSERT INTO verdict_evidence VALUES
+            (9, 0, 'failure', NULL, NULL, 'library', 'failures', NULL, 1000100000000, 1003100000000, 1, NULL, NULL, 7, 7, 3, NULL);"""
+    path = make_store("hang.db", SCHEMA, FIXTURE, after=more)
+    shown = text("why", store=path)
+    flat = " ".join(shown.split())
+    assert shown.startswith("hang: rank 3, 3.00 s"), shown
+    assert "after the last whole step" in flat and "evidence: who is missing" in flat, shown
+    assert "not decisive: failures at rank 3 (library): 1 in 3.00 s; rows: failure 7" in flat, shown
+    assert flat.index("hang:") < flat.index("gpu late"), shown
+    assert "hang" not in text("why", "--step", "1", store=path).split("lost")[0], shown
+    equal([(h["class"], h["rank"], h["operation"], h["size_ns"]) for h in as_json("why", store=path)["hangs"]],
+          [("hang", 3, 12, 3000000000)])
+    equal([row["class"] for row in as_json("why", store=path)["summary"]], ["gpu late"])
+    equal(as_json("why")["hangs"], [])
+    assert "does not end: qpscope why says who is missing" in " ".join(text("steps", store=path).split())
+    assert "does not end" not in text("steps")
+
+
+@test
+def why_puts_ranks_that_used_sockets_together():
+    more = """INSERT INTO verdict VALUES (2, 0, 'fallback to sockets', NULL, NULL, NULL, 1, 0, 0, 0.8, 'x', NULL);"""
+    more += "".join(f"""INSERT INTO verdict_evidence VALUES (2, 1, 'transport', NULL, NULL, 'library', 'tcp_bytes', NULL,
+        1000000000000, 1000100000000, {1000 + rank}, NULL, NULL, {2 + rank}, {2 + rank}, {rank}, NULL);""" for rank in range(3))
+    path = make_store("sockets.db", SCHEMA, FIXTURE, after=more)
+    flat = " ".join(text("why", "--step", "0", store=path).split())
+    assert "fallback to sockets: all ranks, cost not known" in flat, flat
+    assert "tcp_bytes at 3 ranks (library): 3003 in 100 ms; rows: transport 2, 3, 4" in flat, flat
+    assert "fallback to sockets, all ranks" in text("steps", store=path, env={"COLUMNS": "200"})
+
+
+@test
 def why_lists_the_first_culprits_and_counts_the_rest():
     many = "".join(f"INSERT INTO verdict VALUES ({20 + n}, 0, 'host late', {n}, NULL, NULL, 1, {n + 1}, 1, 0.5, 'x', NULL);"
                    for n in range(20))
