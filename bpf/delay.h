@@ -31,7 +31,9 @@ struct delay {
     __u32 retransmissions; /* of TCP, on sockets that it sent on */
     __u32 switches;
     __u32 state;
-    __u32 role; /* enum event_delay_role */
+    __u32 role;  /* enum event_delay_role */
+    __u32 epoch; /* delay_epoch of schedule.bpf.c when it was last looked at */
+    __u32 reserved;
 };
 
 struct delay_map {

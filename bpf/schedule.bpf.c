@@ -15,6 +15,9 @@
 #define FAMILY_INET6      10
 #define DELAY_DETAIL_NS   10000 /* stays off the CPU that are told one by one */
 
+__u32 delay_epoch =
+    0; /* changes when these programs are attached again: what was noted before is too old to go on with */
+
 /* Sockets that followed threads sent on -> retransmissions that none of them has been charged with. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -102,6 +105,20 @@ static __always_inline void restart(const struct task_struct *task, struct delay
     delay->major_faults = task->maj_flt;
 }
 
+/* The thread's notes, or NULL; those that were made before a time in which nobody looked begin anew. */
+static __always_inline struct delay *delay_now(struct task_struct *task)
+{
+    struct delay *delay = delay_of(task);
+    if (delay == NULL || delay->epoch == delay_epoch)
+        return delay;
+    delay->epoch = delay_epoch;
+    delay->state = DELAY_RUNNING;
+    delay->since_ns = bpf_ktime_get_ns();
+    delay->off_ns = 0;
+    restart(task, delay, delay->since_ns);
+    return delay;
+}
+
 static __always_inline bool is_asked_for(const struct task_struct *task, const struct delay *delay, __u64 now_ns)
 {
     return delay->off_ns != 0 && now_ns - delay->off_ns >= DELAY_DETAIL_NS && detail_take(DETAIL_DELAYS, task->tgid);
@@ -109,7 +126,7 @@ static __always_inline bool is_asked_for(const struct task_struct *task, const s
 
 static __always_inline void leave(struct task_struct *task, bool preempted, __u32 state)
 {
-    struct delay *delay = delay_of(task);
+    struct delay *delay = delay_now(task);
     if (delay == NULL)
         return;
     const __u64 now_ns = bpf_ktime_get_ns();
@@ -127,7 +144,7 @@ static __always_inline void leave(struct task_struct *task, bool preempted, __u3
 
 static __always_inline void come(struct task_struct *task)
 {
-    struct delay *delay = delay_of(task);
+    struct delay *delay = delay_now(task);
     if (delay == NULL)
         return;
     const __u64 now_ns = bpf_ktime_get_ns();
@@ -153,7 +170,7 @@ int BPF_PROG(delay_switch, bool preempted, struct task_struct *before, struct ta
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(delay_wakeup, struct task_struct *task)
 {
-    struct delay *delay = delay_of(task);
+    struct delay *delay = delay_now(task);
     if (delay == NULL || delay->state == DELAY_RUNNING || delay->state == DELAY_RUNNABLE)
         return 0;
     settle(delay, bpf_ktime_get_ns());

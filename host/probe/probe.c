@@ -357,6 +357,8 @@ void probe_set_duty(struct probe *probe, enum probe_duty duty, bool on)
     placement_set_duty(probe->placement, duty, on);
     if (duty == DUTY_MARKER)
         __atomic_store_n(&probe->kernel->bss->markers_off, !on, __ATOMIC_RELAXED);
+    if (duty == DUTY_DELAY && on)
+        __atomic_fetch_add(&probe->kernel->bss->delay_epoch, 1, __ATOMIC_RELAXED);
     tell_returns(probe);
 }
 
