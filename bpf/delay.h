@@ -45,8 +45,11 @@ struct delay_map {
 
 extern struct delay_map delays SEC(".maps");
 
+/* Looked for only where there is any note: most threads of a machine have none, and cost no call of a helper. */
 static __always_inline struct delay *delay_of(struct task_struct *task)
 {
+    if (bpf_core_field_exists(task->bpf_storage) && task->bpf_storage == NULL)
+        return NULL;
     return bpf_task_storage_get(&delays, (void *)task, NULL, 0);
 }
 

@@ -26,6 +26,7 @@ struct task_struct {
     unsigned long min_flt;
     unsigned long maj_flt;
     unsigned int in_iowait : 1;
+    void *bpf_storage; /* NULL while no program keeps a note of the thread */
 };
 
 struct super_block {

@@ -3,6 +3,7 @@
  * Who makes whom: thread creation and ends of the processes that matter, and the clock of all probes. Also the home of
  * what the probes share (ring.h).
  */
+#include "bpf/argument.h"
 #include "bpf/delay.h"
 #include "bpf/group.h"
 #include "bpf/ring.h"
@@ -105,25 +106,29 @@ int clock_read(void *context)
     return 0;
 }
 
-/* What a probe usually does, for measuring what it costs. */
-static __always_inline int use_ring(void)
+/* What a probe at a data call does, for measuring what it costs. */
+static __always_inline int use_ring(__u64 stream)
 {
-    struct event_call *event = bpf_ringbuf_reserve(&events, sizeof *event, 0);
-    if (event != NULL) {
-        event->header.at_ns = bpf_ktime_get_ns();
-        bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
-    }
+    const __u64 at_ns = bpf_ktime_get_ns();
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct nccl_thread *thread = nccl_thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct event_call *event = ring_reserve_of(task, at_ns, EVENT_CALL, sizeof *event);
+    if (event == NULL)
+        return 0;
+    event->stream = stream;
+    event->group = thread == NULL ? 0 : thread->group;
+    bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
     return 0;
 }
 
 SEC("uprobe")
-int cost_entry(void *registers)
+int cost_entry(registers_t *registers)
 {
-    return use_ring();
+    return use_ring(argument_any(registers, ARGUMENT_REGISTERS));
 }
 
 SEC("uretprobe")
-int cost_return(void *registers)
+int cost_return(registers_t *registers)
 {
-    return use_ring();
+    return use_ring(0);
 }

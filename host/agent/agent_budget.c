@@ -3,8 +3,9 @@
 #include "host/agent/agent_private.h"
 
 #define SECOND_NS 1000000000u
-/* Supposed, not measured: what following a thread takes when it leaves a CPU or comes to one. */
-#define SWITCH_COST_NS 200
+/* What following a thread takes when it leaves a CPU or comes to one, waking included: tests/bench/host/bench_switch.
+ */
+#define SWITCH_COST_NS 175
 
 static void set_duty(void *context, enum probe_duty duty, bool on)
 {
