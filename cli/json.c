@@ -21,32 +21,32 @@ void json_init(struct json *json, FILE *out)
     json->out = out;
 }
 
-static void write_character(FILE *out, const char *bytes, size_t length)
+static void write_character(const struct json *json, const char *bytes, size_t length)
 {
     unsigned char c = (unsigned char)bytes[0];
     if (c == '"' || c == '\\') {
-        fprintf(out, "\\%c", c);
-    } else if (c < 0x20 || c == 0x7f) {
-        fprintf(out, "\\u%04x", c);
+        fprintf(json->out, "\\%c", c);
+    } else if (c < 0x20 || c == 0x7f || (json->in_html && c == '<')) {
+        fprintf(json->out, "\\u%04x", c);
     } else {
-        fwrite(bytes, 1, length, out);
+        fwrite(bytes, 1, length, json->out);
     }
 }
 
-static void write_text(FILE *out, const char *text)
+static void write_text(const struct json *json, const char *text)
 {
-    putc('"', out);
+    putc('"', json->out);
     while (*text != '\0') {
         bool valid;
         size_t length = text_character(text, &valid);
         if (valid) {
-            write_character(out, text, length);
+            write_character(json, text, length);
         } else {
-            fputs("\\ufffd", out);
+            fputs("\\ufffd", json->out);
         }
         text += length;
     }
-    putc('"', out);
+    putc('"', json->out);
 }
 
 static void break_line(struct json *json)
@@ -68,7 +68,7 @@ static void begin_value(struct json *json, const char *key)
         break_line(json);
     }
     if (key != NULL) {
-        write_text(json->out, key);
+        write_text(json, key);
         putc(':', json->out);
     }
 }
@@ -151,7 +151,7 @@ void json_text(struct json *json, const char *key, const char *value)
         return;
     }
     begin_value(json, key);
-    write_text(json->out, value);
+    write_text(json, value);
 }
 
 void json_null(struct json *json, const char *key)

@@ -15,6 +15,7 @@ struct json {
     FILE *out;
     unsigned depth;
     bool filled[JSON_DEPTH_MAX]; /* something stands in the object or array of that depth */
+    bool in_html;                /* set it after json_init: no text can end the HTML element that holds the JSON */
 };
 
 void json_init(struct json *json, FILE *out);

@@ -30,6 +30,7 @@ int report_open(struct report *report, const struct report_options *options)
 {
     report->store = NULL;
     report->as_json = options->json;
+    report->in_words = false;
     int result = store_reader_open(&report->store, report_store_path(options->store));
     if (result != 0) {
         return result;
@@ -54,6 +55,15 @@ static int list_json(struct report *report, const struct listing *listing, struc
         (*rows_count)++;
     }
     json_array_end(&report->json);
+    return result;
+}
+
+static int list_nothing(struct store_query *query, size_t *rows_count)
+{
+    int result;
+    while ((result = store_query_next(query)) == 1) {
+        (*rows_count)++;
+    }
     return result;
 }
 
@@ -90,7 +100,9 @@ int report_list(struct report *report, const struct listing *listing, const stru
     if (result != 0) {
         return result;
     }
-    result = report->as_json ? list_json(report, listing, query, &rows) : list_text(report, listing, query, &rows);
+    result = report->as_json    ? list_json(report, listing, query, &rows)
+             : report->in_words ? list_nothing(query, &rows)
+                                : list_text(report, listing, query, &rows);
     store_query_close(&query);
     if (result == 0 && rows_count != NULL) {
         *rows_count = rows;
@@ -142,6 +154,14 @@ int report_each(struct report *report, const char *sql, const struct store_value
     return result;
 }
 
+static void add_words(struct json *json, const char *text, size_t indent)
+{
+    json_object_begin(json, NULL);
+    json_integer(json, "indent", (int64_t)indent);
+    json_text(json, "text", text);
+    json_object_end(json);
+}
+
 void report_say(struct report *report, size_t indent, const char *format, ...)
 {
     if (report->as_json) {
@@ -151,10 +171,35 @@ void report_say(struct report *report, size_t indent, const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     if (vasprintf(&text, format, arguments) >= 0) {
-        text_paragraph(stdout, text, indent, report->terminal.width);
+        if (report->in_words) {
+            add_words(&report->json, text, indent);
+        } else {
+            text_paragraph(stdout, text, indent, report->terminal.width);
+        }
         free(text);
     }
     va_end(arguments);
+}
+
+void report_break(struct report *report)
+{
+    if (!report->as_json && !report->in_words) {
+        putchar('\n');
+    }
+}
+
+void report_words_begin(struct report *report, const char *key)
+{
+    json_array_begin(&report->json, key);
+    report->as_json = false;
+    report->in_words = true;
+}
+
+void report_words_end(struct report *report)
+{
+    report->in_words = false;
+    report->as_json = true;
+    json_array_end(&report->json);
 }
 
 void report_close(struct report *report)

@@ -42,6 +42,7 @@ struct report {
     struct terminal terminal;
     struct json json;
     bool as_json;
+    bool in_words; /* what would be said goes into an array of the JSON */
 };
 
 struct listing {
@@ -77,6 +78,16 @@ int report_each(struct report *report, const char *sql, const struct store_value
 
 /* A paragraph, wrapped at the terminal's width; a no-op in JSON. */
 void report_say(struct report *report, size_t indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* An empty line between two parts; a no-op in JSON. */
+void report_break(struct report *report);
+
+/*
+ * Until the end, a report that writes JSON does as one that prints text, but each paragraph becomes an object of the
+ * array `key`, with indent and text, and tables are left out.
+ */
+void report_words_begin(struct report *report, const char *key);
+void report_words_end(struct report *report);
 
 /* Ends the JSON object and closes the store. */
 void report_close(struct report *report);

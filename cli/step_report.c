@@ -47,6 +47,20 @@ int step_report_choose(struct report *report, const struct store_value *wanted, 
     return 0;
 }
 
+int step_report_check(struct report *report, const struct store_value range[2])
+{
+    struct store_value found;
+    int result =
+        store_reader_number(report->store, "SELECT min(id) FROM step WHERE id BETWEEN ?1 AND ?2", range, 2, &found);
+    if (result == 0 && found.kind == STORE_NULL) {
+        return log_error_return(-ENOENT,
+                                "there is no step %" PRId64 " to %" PRId64 " in the store: qpscope steps lists "
+                                "them",
+                                range[0].integer, range[1].integer);
+    }
+    return result;
+}
+
 static void say_step(struct report *report, const struct store_query *query)
 {
     char duration[TEXT_NUMBER_BYTES];

@@ -11,5 +11,8 @@
  */
 int step_report_choose(struct report *report, const struct store_value *wanted, struct store_value *step);
 
+/* -ENOENT, logged, when the store has no step from range[0] to range[1]. */
+int step_report_check(struct report *report, const struct store_value range[2]);
+
 /* How the reports of a step begin: its number, duration and operations; in JSON the member "step". */
 int step_report_print(struct report *report, const struct store_value *step);

@@ -22,6 +22,17 @@ enum exit_code {
 #undef SUBCOMMAND
 
 /*
+ * What a subcommand prints of an open report, so that others can hold the same. `step` is STORE_NULL where none is
+ * asked for. -errno after logging.
+ */
+struct report;
+struct store_value;
+int subcommand_steps_print(struct report *report);
+int subcommand_why_print(struct report *report, const struct store_value *step);
+int subcommand_timeline_print(struct report *report, const struct store_value *step);
+int subcommand_qps_print_all(struct report *report);
+
+/*
  * Parses the options of a subcommand that takes no positionals. True: go on; false: end with *exit_code. `values` is
  * filled as by option_parse.
  */

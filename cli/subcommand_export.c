@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope export: the store as a file that other programs read. */
+#include "cli/output.h"
 #include "cli/report.h"
+#include "cli/step_report.h"
 #include "cli/subcommand.h"
 #include "cli/text.h"
 #include "cli/trace.h"
@@ -78,7 +80,7 @@ static int64_t count_of(const struct trace_counts *counts, size_t index)
 /* On standard error when the trace itself went to standard output. */
 static void print_counts(struct report *report, const struct trace_counts *counts, const char *path)
 {
-    bool is_stdout = strcmp(path, "-") == 0;
+    bool is_stdout = output_is_stdout(path);
     struct stat status;
     char size[TEXT_NUMBER_BYTES];
     for (size_t i = 0; i < COUNT(counts_shown); i++) {
@@ -97,34 +99,11 @@ static void print_counts(struct report *report, const struct trace_counts *count
     }
 }
 
-static int check_range(struct report *report, const struct store_value range[2])
-{
-    struct store_value found;
-    int result =
-        store_reader_number(report->store, "SELECT min(id) FROM step WHERE id BETWEEN ?1 AND ?2", range, 2, &found);
-    if (result == 0 && found.kind == STORE_NULL) {
-        return log_error_return(-ENOENT,
-                                "there is no step %" PRId64 " to %" PRId64 " in the store: qpscope steps lists "
-                                "them",
-                                range[0].integer, range[1].integer);
-    }
-    return result;
-}
-
-/* A file that is not whole; never a device or a pipe. */
-static void remove_broken(const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) == 0 && S_ISREG(status.st_mode)) {
-        unlink(path);
-    }
-}
-
 static int export_perfetto(struct report *report, const char *path, const struct store_value range[2])
 {
     struct perfetto *perfetto = NULL;
     struct trace_counts counts;
-    int result = range[0].kind == STORE_NULL ? 0 : check_range(report, range);
+    int result = range[0].kind == STORE_NULL ? 0 : step_report_check(report, range);
     if (result == 0) {
         result = perfetto_open(&perfetto, path);
     }
@@ -137,7 +116,7 @@ static int export_perfetto(struct report *report, const char *path, const struct
     if (result == 0) {
         print_counts(report, &counts, path);
     } else {
-        remove_broken(path);
+        output_remove(path);
     }
     return result;
 }
@@ -154,7 +133,7 @@ static int check_usage(const struct export_options *options, char **formats, siz
     if (formats_count != 1 || strcmp(formats[0], "perfetto") != 0) {
         return usage_error("say which format: perfetto");
     }
-    if (options->report.json && strcmp(options->output, "-") == 0) {
+    if (options->report.json && output_is_stdout(options->output)) {
         return usage_error("--json and the trace cannot both go to standard output");
     }
     range[0].kind = range[1].kind = options->steps == NULL ? STORE_NULL : STORE_INTEGER;

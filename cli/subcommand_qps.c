@@ -301,6 +301,13 @@ static int print_queue_pairs(struct report *report, const struct qps_options *op
     return print_rest(report, filters, options->all);
 }
 
+int subcommand_qps_print_all(struct report *report)
+{
+    static const struct qps_options everything = {.all = true};
+    static const struct store_value any_rank = {.kind = STORE_NULL};
+    return print_queue_pairs(report, &everything, &any_rank);
+}
+
 int subcommand_qps(int argc, char **argv)
 {
     struct qps_options options = {0};

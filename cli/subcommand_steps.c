@@ -94,7 +94,7 @@ static void say_hang(struct report *report, const struct store_query *query)
                "an operation was begun behind the last step and does not end: qpscope why says who is missing");
 }
 
-static int print_steps(struct report *report)
+int subcommand_steps_print(struct report *report)
 {
     size_t rows = 0;
     int result = report_list(report, &steps, NULL, 0, &rows);
@@ -124,7 +124,7 @@ int subcommand_steps(int argc, char **argv)
     struct report report;
     int result = report_open(&report, &options.report);
     if (result == 0) {
-        result = print_steps(&report);
+        result = subcommand_steps_print(&report);
         report_close(&report);
     }
     return subcommand_exit(result);

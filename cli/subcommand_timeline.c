@@ -211,7 +211,7 @@ static int print_chart(struct report *report, const struct store_value *step)
     return draw_lanes(report, &drawing, step);
 }
 
-static int print_timeline(struct report *report, const struct store_value *wanted)
+int subcommand_timeline_print(struct report *report, const struct store_value *wanted)
 {
     struct store_value step;
     int result = step_report_choose(report, wanted, &step);
@@ -251,7 +251,7 @@ int subcommand_timeline(int argc, char **argv)
     struct report report;
     int result = report_open(&report, &options.report);
     if (result == 0) {
-        result = print_timeline(&report, &wanted);
+        result = subcommand_timeline_print(&report, &wanted);
         report_close(&report);
     }
     return subcommand_exit(result);

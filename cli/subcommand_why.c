@@ -363,7 +363,7 @@ static int print_operation(struct report *report, const struct subject *subject)
 {
     int result = report_json_row(report, &operation_row, &subject->operation, 1);
     if (result == 0 && !report->as_json && subject->operation.kind == STORE_INTEGER) {
-        putchar('\n');
+        report_break(report);
         result = report_each(report, operation_row.sql, &subject->operation, 1, say_operation, NULL);
     }
     if (result == 0) {
@@ -424,11 +424,11 @@ static int print_summary(struct report *report)
         report_say(report, 0, "no verdict in any step: nothing was late enough to be blamed");
     }
     result = report_each(report, CULPRITS_LEFT, &shown, 1, say_left, NULL);
-    putchar('\n');
+    report_break(report);
     return result;
 }
 
-static int print_why(struct report *report, const struct store_value *wanted)
+int subcommand_why_print(struct report *report, const struct store_value *wanted)
 {
     struct subject subject;
     int result = find_subject(report, wanted, &subject);
@@ -466,7 +466,7 @@ int subcommand_why(int argc, char **argv)
     struct report report;
     int result = report_open(&report, &options.report);
     if (result == 0) {
-        result = print_why(&report, &wanted);
+        result = subcommand_why_print(&report, &wanted);
         report_close(&report);
     }
     return subcommand_exit(result);

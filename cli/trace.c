@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/rate.h"
+#include "cli/traffic.h"
 #include "wire/log.h"
 
 #define LANES_MAX  256
@@ -231,54 +232,13 @@ static void put_verdict(struct trace *trace, const struct store_query *row, void
     trace->counts->verdicts++;
 }
 
-/* A named flow once, where it is seen best: at the sender's port, else the receiver's, else between. */
-#define VANTAGE_ORDER "CASE vantage WHEN 'tx' THEN 0 WHEN 'rx' THEN 1 ELSE 2 END"
-#define FLOWS                                                                                                          \
-    "WITH best AS (SELECT queue_pair, min(" VANTAGE_ORDER ") AS vantage_order FROM flow WHERE queue_pair IS NOT NULL " \
-    "GROUP BY queue_pair) "                                                                                            \
-    "SELECT f.id, f.source_rank, coalesce(CAST(f.destination_rank AS TEXT), '?'), f.communicator, "                    \
-    "q.device || '/' || q.port, q.qpn FROM flow AS f JOIN queue_pair AS q ON q.id = f.queue_pair "                     \
-    "JOIN best ON best.queue_pair = f.queue_pair AND best.vantage_order = " VANTAGE_ORDER " "                          \
-    "WHERE f.communicator IS NOT NULL "                                                                                \
-    "ORDER BY f.source_rank IS NULL, f.source_rank, f.destination_rank, f.communicator, f.id"
-
-#define DURING(from, to)                                                                                               \
-    "(?2 IS NULL OR (" to " >= (SELECT min(start_ns) FROM step WHERE id BETWEEN ?2 AND ?3) "                           \
-    "AND " from " <= (SELECT max(end_ns) FROM step WHERE id BETWEEN ?2 AND ?3)))"
-#define MESSAGES                                                                                                       \
-    "SELECT first_ns, last_ns, payload_bytes FROM message WHERE flow = ?1 AND role = 'data' AND " DURING("first_ns",   \
-                                                                                                         "last_ns")
-#define WINDOWS                                                                                                        \
-    "SELECT start_ns, start_ns + length_ns, payload_bytes FROM traffic_window WHERE flow = ?1 AND " DURING(            \
-        "start_ns", "start_ns + length_ns")
-
-static int collect_rate(struct trace *trace, const char *sql, int64_t flow, struct rate *rate)
-{
-    struct store_value arguments[] = {store_integer(flow), trace->range[0], trace->range[1]};
-    struct store_query *query = NULL;
-    int result = store_query_open(&query, trace->store, sql, arguments, 3);
-    if (result != 0) {
-        return result;
-    }
-    while ((result = store_query_next(query)) == 1) {
-        result = rate_add(rate, store_query_value(query, 0).integer, store_query_value(query, 1).integer,
-                          store_query_value(query, 2).integer);
-        if (result != 0) {
-            break;
-        }
-    }
-    store_query_close(&query);
-    return result;
-}
-
-static int put_rate(struct trace *trace, const char *sql, int64_t flow, const char *name, uint64_t parent)
+static int put_rate(struct trace *trace, enum traffic_detail detail, int64_t flow, const char *name, uint64_t parent)
 {
     struct rate rate = {0};
-    int result = collect_rate(trace, sql, flow, &rate);
+    int result = traffic_rate(trace->store, detail, flow, trace->range, &rate);
     if (result == 0 && rate.count > 0) {
         uint64_t track = make_track(trace, name, parent, "bytes/s");
         struct rate_value value;
-        rate_sort(&rate);
         trace->counts->counter_tracks++;
         for (size_t at = 0; rate_next(&rate, &at, &value);) {
             perfetto_counter(trace->perfetto, track, value.time_ns, value.bytes_per_s);
@@ -291,22 +251,27 @@ static int put_rate(struct trace *trace, const char *sql, int64_t flow, const ch
 
 static int put_flow(struct trace *trace, const struct store_query *row)
 {
-    int64_t flow = store_query_value(row, 0).integer;
-    uint64_t parent = rank_track(store_query_value(row, 1));
+    int64_t flow = store_query_value(row, TRAFFIC_FLOW).integer;
+    uint64_t parent = rank_track(store_query_value(row, TRAFFIC_RANK));
+    struct store_value peer = store_query_value(row, TRAFFIC_PEER_RANK);
+    char to[24] = "?";
     char name[NAME_BYTES];
     char windows[NAME_BYTES + 16];
-    snprintf(name, sizeof(name), "data to rank %s, communicator %" PRId64 ", %s QP 0x%06" PRIx64,
-             store_query_value(row, 2).text, store_query_value(row, 3).integer, store_query_value(row, 4).text,
-             (uint64_t)store_query_value(row, 5).integer);
+    if (peer.kind == STORE_INTEGER) {
+        snprintf(to, sizeof(to), "%" PRId64, peer.integer);
+    }
+    snprintf(name, sizeof(name), "data to rank %s, communicator %" PRId64 ", %s QP 0x%06" PRIx64, to,
+             store_query_value(row, TRAFFIC_COMMUNICATOR).integer, store_query_value(row, TRAFFIC_DEVICE).text,
+             (uint64_t)store_query_value(row, TRAFFIC_QPN).integer);
     snprintf(windows, sizeof(windows), "%s, windows", name);
-    int result = put_rate(trace, MESSAGES, flow, name, parent);
-    return result == 0 ? put_rate(trace, WINDOWS, flow, windows, parent) : result;
+    int result = put_rate(trace, TRAFFIC_MESSAGES, flow, name, parent);
+    return result == 0 ? put_rate(trace, TRAFFIC_WINDOWS, flow, windows, parent) : result;
 }
 
 static int put_flows(struct trace *trace)
 {
     struct store_query *query = NULL;
-    int result = store_query_open(&query, trace->store, FLOWS, NULL, 0);
+    int result = store_query_open(&query, trace->store, traffic_flows_sql, NULL, 0);
     if (result != 0) {
         return result;
     }

@@ -5,6 +5,6 @@ import sys
 
 print("/* Made by embed.py. */\nconst char %s[] =" % sys.argv[2])
 for line in open(sys.argv[1], encoding="utf-8"):
-    text = line.rstrip("\n").replace("\\", "\\\\").replace('"', '\\"')
+    text = line.rstrip("\n").replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
     print('    "%s\\n"' % text)
 print("    ;")
