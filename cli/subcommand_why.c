@@ -394,7 +394,7 @@ static int print_hangs(struct report *report)
     }
     if (result == 0 && count != 0) {
         result = print_operation(report, &subject);
-        putchar('\n');
+        report_break(report);
     }
     return result;
 }

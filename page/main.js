@@ -14,11 +14,9 @@ function showAbout() {
   document.title = `${data.store} · qpscope report`;
 }
 
-/* What qpscope why says of the worst step, in short: the evidence stands with the step. */
+/* What qpscope why says of what hangs and of the worst step, in short: the evidence stands with the step. */
 function worstWords() {
-  const short = data.why_said.filter((part) => part.indent === 0);
-  const end = short.findIndex((part) => part.text.startsWith("operation "));
-  return end < 0 ? short : short.slice(0, end);
+  return data.why_said.filter((part) => part.indent === 0 && !/^(operation \d|not seen of|\()/.test(part.text));
 }
 
 function stepButtons() {
