@@ -491,6 +491,7 @@ void naming_fini(struct naming *naming)
     for (size_t i = 0; i < naming->members.count; i++) {
         array_fini(&naming->members.items[i].calls);
         array_fini(&naming->members.items[i].queue_pairs);
+        array_fini(&naming->members.items[i].borrowed);
     }
     for (size_t i = 0; i < naming->queue_pairs.count; i++) {
         array_fini(&naming->queue_pairs.items[i].flows_out);

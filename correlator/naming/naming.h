@@ -49,6 +49,7 @@ struct member {
     uint64_t bound_ns;
     ARRAY(int32_t) calls; /* in order of enqueue */
     ARRAY(int32_t) queue_pairs;
+    ARRAY(int32_t) borrowed; /* queue pairs of other members, which send for this one (PXN) */
 };
 
 enum queue_pair_role {
@@ -65,6 +66,7 @@ struct queue_pair {
     struct record_queue_pair record;
     int32_t process;
     int32_t member; /* owner */
+    int32_t origin; /* member whose data it sends: with PXN not its owner */
     int32_t peer;
     enum queue_pair_role role;
     uint64_t created_ns;

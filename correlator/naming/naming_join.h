@@ -36,5 +36,8 @@ void naming_own(struct naming *naming);
  */
 void naming_check_connections(struct naming *naming);
 
+/* Says whose data each queue pair sends (naming_origin.c). Needs what was taken back gone. */
+void naming_originate(struct naming *naming);
+
 /* Gives every member its job rank (naming_rank.c). Needs the communicators joined. */
 void naming_rank(struct naming *naming);

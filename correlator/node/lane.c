@@ -91,17 +91,38 @@ static int by_creation(const void *a, const void *b)
 
 typedef ARRAY(const struct queue_pair *) pair_list;
 
-static void pairs_of(pair_list *pairs, const struct naming *naming, const struct member *member,
-                     enum lane_direction direction)
+static void add_pair(pair_list *pairs, const struct naming *naming, int32_t index, enum lane_direction direction)
 {
     enum queue_pair_role role = direction == LANE_SEND ? QUEUE_PAIR_ROLE_SENDER : QUEUE_PAIR_ROLE_RECEIVER;
+    const struct queue_pair *pair = &naming->queue_pairs.items[index];
 
-    for (size_t i = 0; i < member->queue_pairs.count; i++) {
-        const struct queue_pair *pair = &naming->queue_pairs.items[member->queue_pairs.items[i]];
-        if (pair->role == role)
-            *(const struct queue_pair **)array_add(pairs) = pair;
+    if (pair->role == role)
+        *(const struct queue_pair **)array_add(pairs) = pair;
+}
+
+/* The queue pairs that send the member's data, its own or a neighbour's, or receive for it. */
+static void pairs_of(pair_list *pairs, const struct naming *naming, int32_t member, enum lane_direction direction)
+{
+    const struct member *owner = &naming->members.items[member];
+
+    for (size_t i = 0; i < owner->queue_pairs.count; i++) {
+        int32_t index = owner->queue_pairs.items[i];
+        if (direction == LANE_RECEIVE || naming->queue_pairs.items[index].origin == member)
+            add_pair(pairs, naming, index, direction);
     }
+    for (size_t i = 0; i < owner->borrowed.count && direction == LANE_SEND; i++)
+        add_pair(pairs, naming, owner->borrowed.items[i], direction);
     array_sort(pairs, by_creation);
+}
+
+/* The communicator rank that receives what a queue pair sends, or whose data it receives. */
+static int32_t peer_rank_of(const struct naming *naming, const struct queue_pair *pair, enum lane_direction direction)
+{
+    if (pair->peer < 0)
+        return -1;
+    const struct queue_pair *peer = &naming->queue_pairs.items[pair->peer];
+    int32_t member = direction == LANE_SEND ? peer->member : peer->origin;
+    return member < 0 ? -1 : naming->members.items[member].record.rank;
 }
 
 /* How many of the pairs from `from` on serve the connection of pairs[from]; they are moved to lie behind it. */
@@ -209,8 +230,7 @@ static void build_lane(const struct builder *builder, const struct queue_pair *c
     lane->direction = builder->direction;
     lane->queue_pair = (int32_t)(pairs[0] - naming->queue_pairs.items);
     lane->point_to_point = made_for_point_to_point(naming, builder->owner, pairs[0]->created_ns);
-    int32_t peer = naming_peer_member(naming, lane->queue_pair);
-    lane->peer_rank = peer < 0 ? -1 : naming->members.items[peer].record.rank;
+    lane->peer_rank = peer_rank_of(naming, pairs[0], builder->direction);
     build_strands(builder, lane, &rotation, pairs);
     if (serving > 1)
         find_outages(&outages, &rotation, builder->losses);
@@ -231,7 +251,7 @@ void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, e
     pair_list pairs = {0};
     size_t serving;
 
-    pairs_of(&pairs, naming, builder.owner, direction);
+    pairs_of(&pairs, naming, member, direction);
     for (size_t i = 0; i < pairs.count; i += serving) {
         serving = gather(&pairs, i);
         build_lane(&builder, &pairs.items[i], serving);

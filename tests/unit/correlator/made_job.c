@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE_BYTES 65536u
-#define SLOT_NS     400000ULL /* a slot's message, at the usual pace */
-#define CREDIT_NS   60000ULL
-#define ENQUEUE_NS  200000ULL
-#define COMPUTE_NS  (20 * MADE_MS)
-#define START_NS    (1000 * MADE_MS)
-#define FIRST_QPN   17
-#define GROUP_BYTES (3 * SLICE_BYTES)
+#define SLICE_BYTES    65536u
+#define SLOT_NS        400000ULL /* a slot's message, at the usual pace */
+#define CREDIT_NS      60000ULL
+#define ENQUEUE_NS     200000ULL
+#define COMPUTE_NS     (20 * MADE_MS)
+#define START_NS       (1000 * MADE_MS)
+#define FIRST_QPN      17
+#define GROUP_BYTES    (3 * SLICE_BYTES)
+#define BORROWED_PLACE 50 /* on their owner, of queue pairs that send for a neighbour */
 
 struct connection { /* from a rank to the next one, on one channel */
     uint32_t data_flow[MADE_QUEUE_PAIRS_MAX];
@@ -78,7 +79,9 @@ static uint32_t communicator_number(const struct maker *maker, int rank)
     return (uint32_t)(maker->communicator * MADE_RANKS_MAX + rank) + 1;
 }
 
-static void add_queue_pair(struct maker *maker, int rank, int peer, int place, int remote_place, uint64_t created_ns)
+/* `rank` and `peer` have the two queue pairs; what this one sends is for `origin`. */
+static void add_queue_pair(struct maker *maker, int rank, int peer, int place, int remote_place, int origin,
+                           uint64_t created_ns)
 {
     struct feed *host = &maker->job->host;
     struct record_queue_pair pair = {
@@ -90,6 +93,9 @@ static void add_queue_pair(struct maker *maker, int rank, int peer, int place, i
         .port = 1,
         .state = QUEUE_PAIR_RTS,
         .connection = 0x1000 + (uint64_t)(place / maker->job->options.queue_pairs),
+        .flags = origin == rank ? 0 : QUEUE_PAIR_PXN,
+        .origin_rank = origin,
+        .channel = -1,
         .created_ns = feed_time(host, created_ns),
     };
 
@@ -109,14 +115,15 @@ static struct connection connect_ranks(struct maker *maker, int rank, int next, 
     int queue_pairs = maker->job->options.queue_pairs;
     uint64_t made_ns = created_ns[rank] > created_ns[next] ? created_ns[rank] : created_ns[next];
     struct connection connection = {0};
+    int owner = maker->job->options.pxn && rank % 2 == 1 ? rank - 1 : rank;
 
     for (int i = 0; i < queue_pairs; i++) {
-        int send = end * queue_pairs + i;
-        int receive = send + queue_pairs;
-        add_queue_pair(maker, rank, next, send, receive, created_ns[rank]);
-        add_queue_pair(maker, next, rank, receive, send, created_ns[next]);
-        connection.data_flow[i] = add_flow(maker, rank, next, qpn(receive), made_ns);
-        uint32_t back = add_flow(maker, next, rank, qpn(send), made_ns);
+        int receive = (end + 1) * queue_pairs + i;
+        int send = owner == rank ? end * queue_pairs + i : BORROWED_PLACE + receive;
+        add_queue_pair(maker, owner, next, send, receive, rank, created_ns[rank]);
+        add_queue_pair(maker, next, owner, receive, send, next, created_ns[next]);
+        connection.data_flow[i] = add_flow(maker, owner, next, qpn(receive), made_ns);
+        uint32_t back = add_flow(maker, next, owner, qpn(send), made_ns);
         connection.credit_flow = i == 0 ? back : connection.credit_flow;
     }
     return connection;

@@ -40,6 +40,7 @@ struct made_options {
     bool groups;    /* a send to the next rank and a receive from the one before, in one group */
     bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
     bool overlaps;  /* a second communicator, whose all-reduce runs while the first one's all-gather does */
+    bool pxn;       /* ranks with odd numbers send through the queue pairs of the rank before */
 };
 
 struct made_job {

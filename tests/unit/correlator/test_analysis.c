@@ -111,6 +111,29 @@ static void test_communicators_that_overlap(void **state)
     }
 }
 
+/* PXN: what a rank sends over a neighbour's queue pair is its own all the same; only the device is the neighbour's. */
+static void test_sent_by_a_neighbour(void **state)
+{
+    struct made_options options = plain;
+    (void)state;
+    struct made_job *job = made_create(&options);
+    options.pxn = true;
+    struct made_job *pxn_job = made_create(&options);
+    struct analysis *wanted = world_analysis(job), *got = world_analysis(pxn_job);
+    check_whole(got, pxn_job);
+    assert_int_equal(got->records.count, wanted->records.count);
+    for (size_t i = 0; i < wanted->records.count; i++) {
+        struct record_rank_operation record = got->records.items[i];
+        assert_string_equal(record.device, record.rank < 2 ? "rxe0/1" : "rxe2/1");
+        memcpy(record.device, wanted->records.items[i].device, sizeof record.device);
+        assert_memory_equal(&record, &wanted->records.items[i], sizeof record);
+    }
+    analysis_destroy(&wanted);
+    analysis_destroy(&got);
+    made_destroy(job);
+    made_destroy(pxn_job);
+}
+
 /* How connections can be made, and slots dealt to their queue pairs. */
 static const struct dealing {
     int queue_pairs;
@@ -556,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_every_byte_in_its_operation),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_communicators_that_overlap),
+        cmocka_unit_test(test_sent_by_a_neighbour),
         cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
         cmocka_unit_test(test_clocks_that_differ),
