@@ -41,7 +41,7 @@ struct connection {
     struct shares expected, offered;
     uint64_t given, credited, filled, posted, arrived, taken, acknowledged;
     uint64_t slots, credits; /* the sender's next slot; the receiver's next place in the sender's fifo */
-    uint64_t arrives_ns, credit_arrives_ns, posts_ns;
+    uint64_t arrives_ns, credit_arrives_ns, posts_ns, leaves_ns; /* of the slice before */
     uint32_t sizes[SIZES];
     struct flight { /* a slice on its way */
         uint32_t bytes, place;
@@ -150,6 +150,8 @@ static void post_next(struct connection *connection)
     if (waiting || connection->posted == connection->filled || connection->posted == connection->credited)
         return;
     connection->posts_ns = now(connection) + proxy_ns(connection, PROXY_POST_NS, 2 * connection->posted);
+    if (connection->offered.done == 0 && !connection->options.is_local)
+        connection->posts_ns += first(&connection->offered)->proxy_late_ns;
     agenda_add(connection->options.agenda, connection->posts_ns, post, connection, 0);
 }
 
@@ -228,13 +230,14 @@ static void post_wire(struct connection *connection, uint32_t bytes, struct pass
         .from = options->sender.rank,
         .to = options->receiver.rank,
         .bytes = bytes,
-        .posted_ns = now(connection),
+        .posted_ns = now(connection) > connection->leaves_ns ? now(connection) : connection->leaves_ns,
         .step = first(&connection->offered)->step,
         .name = ((uint64_t)options->name << 32) + connection->posted,
     };
 
     fabric_pass(options->fabric, &message, passage);
     keep_order(&connection->arrives_ns, passage);
+    connection->leaves_ns = passage->last_ns + 1;
     if (connection->data_sent != NULL)
         agenda_add(options->agenda, passage->last_ns, left, connection, 0);
     uint64_t back_ns = fabric_latency_ns(options->fabric, message.from, message.to);
@@ -321,7 +324,7 @@ static void give_next(struct connection *connection)
     while (share != NULL && connection->given < connection->taken + share->depth &&
            connection->given < connection->taken - done + share->slices) {
         uint64_t in_ns = proxy_ns(connection, PROXY_CREDIT_NS, 2 * connection->taken + 1) + FIFO_NS * at_once++;
-        if (done == 0)
+        if (done == 0 && !connection->options.is_local)
             in_ns += share->proxy_late_ns;
         agenda_add(connection->options.agenda, now(connection) + in_ns, give, connection, share->step);
         connection->given++;

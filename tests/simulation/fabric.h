@@ -30,7 +30,7 @@ void fabric_destroy(struct fabric *fabric);
 struct fabric_message {
     uint32_t from, to; /* NICs */
     uint32_t bytes;
-    uint64_t posted_ns; /* now */
+    uint64_t posted_ns; /* now, or when the message before it on its queue pair has left */
     uint64_t step;      /* the sender's */
     uint64_t name;      /* its own, for chance */
 };

@@ -244,11 +244,12 @@ static void call_ended(void *subject, uint64_t stream)
     advance(rank, 0);
 }
 
-static uint64_t proxy_late_ns(struct rank *rank)
+/* Of the step's first operation on the first communicator. */
+static uint64_t proxy_late_ns(struct rank *rank, const struct deed *deed)
 {
     struct host *host = world_host(rank->world, rank->number);
 
-    if (!is_struck(rank) || rank->setting->fault != FAULT_HOST_PROXY)
+    if (!is_struck(rank) || rank->setting->fault != FAULT_HOST_PROXY || deed->stream != 0 || rank->streams[0].given > 0)
         return 0;
     if (host != NULL)
         host_delay(host, rank->number, true, DELAY_CPU, rank->setting->fault_delay_ns);
@@ -264,7 +265,7 @@ static void give_call(struct rank *rank, const struct deed *deed)
     tell_calls(rank, deed);
     given.kernel = kernel_create(agenda(rank), call_ended, rank, deed->stream);
     group_add_lanes(deed->group, (uint32_t)group_rank(deed->group, rank->number), &deed->call, given.kernel);
-    kernel_queue(given.kernel, rank->step, proxy_late_ns(rank));
+    kernel_queue(given.kernel, rank->step, proxy_late_ns(rank, deed));
     rank->calls[deed->stream][stream->given++] = given;
 }
 
