@@ -33,11 +33,15 @@ def chosen(arguments):
     return found
 
 
+def judge_one(work):
+    return judge.judge(*work)
+
+
 def judge_all(arguments):
     programs = {name: os.path.join(arguments.build, path) for name, path in PROGRAMS.items()}
     work = [(case, programs, VIEWS[arguments.view]) for case in chosen(arguments)]
     with multiprocessing.Pool(arguments.jobs) as pool:
-        for number, outcome in enumerate(pool.starmap(judge.judge, work, chunksize=4)):
+        for number, outcome in enumerate(pool.imap(judge_one, work)):
             if arguments.verbose:
                 print(f"{number + 1}/{len(work)} {tell(outcome)}", file=sys.stderr)
             yield outcome
