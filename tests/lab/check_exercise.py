@@ -13,9 +13,10 @@ import collections
 import glob
 import json
 import os
+import sqlite3
 import sys
 
-FLUSH, FOREIGN, PXN = 1, 2, 4
+FLUSH, FOREIGN, PXN, SHARED = 1, 2, 4, 8
 END_NS = 1_000_000_000  # how long after the truth's word for it an end may last
 LATE = 1  # of communicators: the host side came after their making
 CREATORS = {"CommInitRank": 1, "CommInitRankConfig": 2, "CommInitRankScalable": 3, "CommInitAll": 4, "CommSplit": 5,
@@ -44,6 +45,9 @@ class Truth:
         self.begun = collections.defaultdict(list)  # pid -> (time, scenario)
         for line in self.lines["scenario"]:
             self.begun[line["pid"]].append((line["at_ns"], line["scenario"]))
+        self.joined = collections.defaultdict(set)  # ranks that share the queue pair with the one that asked for it first
+        for line in self.lines["connection_joined"]:
+            self.joined[line["device"], line["qpn"], line["created_ns"]].add(line["tp_rank"])
         self.members = self.lines["communicator"]
         for member in self.members:
             member["whole_name"] = (self.scenario(member["pid"], member["init_begun_ns"]), member["name"])
@@ -52,6 +56,10 @@ class Truth:
     def scenario(self, pid, at_ns):
         place = bisect.bisect(self.begun[pid], (at_ns, "~")) - 1
         return self.begun[pid][place][1]
+
+    def origins(self, connection):
+        """The ranks whose data a sender's queue pair carries."""
+        return {connection["tp_rank"]} | self.joined[connection["device"], connection["qpn"], connection["created_ns"]]
 
     def _ending(self, member):
         ends = [end for end in self.lines["communicator_end"] + self.lines["failure"]
@@ -153,7 +161,10 @@ def owner_findings(truth, host, connection, record):
     is_flush, is_pxn = connection["role"] == "flush", connection["tp_rank"] != connection["owner_rank"]
     if bool(record["flags"] & FLUSH) != is_flush or record["flags"] & FOREIGN:
         yield f"flags {record['flags']}, but its role is {connection['role']}"
-    if not connection["shared"] and bool(record["flags"] & PXN) != is_pxn:
+    joined = truth.origins(connection) - {connection["tp_rank"]}
+    if joined and not record["flags"] & SHARED and record["communicator"]:
+        yield f"flags {record['flags']}, but it is shared with {sorted(joined)}"
+    if not connection["shared"] and not joined and bool(record["flags"] & PXN) != is_pxn:
         yield f"flags {record['flags']}, but it is {'' if is_pxn else 'not '}for another rank"
 
 
@@ -197,6 +208,28 @@ def check_calls(truth, host):
             yield f"communicator, operation, captured {key}: {found[key]} calls, not {wanted[key]}"
 
 
+def check_size_records(truth, folder):
+    """What the NIC side took for size records, by the queue pair that sent them: only in a folder with a store."""
+    ends = {(end["device"], end["qpn"], end["created_ns"]): end.get("size_records", 0) for end in truth.lines["connection_end"]}
+    wanted = {connection_flow(connection): ends[connection["device"], connection["qpn"], connection["created_ns"]]
+              for connection in truth.lines["connection"]}
+    rows = sqlite3.connect(f"file:{os.path.join(folder, 'qpscope.db')}?mode=ro", uri=True).execute(
+        "SELECT f.source, f.destination, f.destination_qpn, sum(m.role = 'size') FROM message m JOIN flow f ON f.id = m.flow "
+        "WHERE f.vantage = 'tx' GROUP BY 1, 2, 3")
+    found = {row[:3]: row[3] for row in rows}
+    for flow in sorted(set(wanted) | set(found)):
+        if wanted.get(flow, 0) != found.get(flow, 0):
+            yield f"{flow}: {found.get(flow, 0)} size records, not {wanted.get(flow, 0)}"
+    if not sum(wanted.values()):
+        yield "none was sent"
+
+
+def connection_flow(connection):
+    """As the wire shows it: source and destination address, QPN."""
+    source, destination = (".".join(map(str, bytes.fromhex(connection[gid])[12:])) for gid in ("local_gid", "remote_gid"))
+    return source, destination, connection["remote_qpn"]
+
+
 def host_key(host, member):
     record = host.member(member)
     return record["communicator"] if record else None
@@ -219,10 +252,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="folder")
     parser.add_argument("--prompt", action="store_true", help="no communicator may have been met late")
+    parser.add_argument("--size-records", action="store_true", help="compare size records with the last folder's store; there must be some")
     options = parser.parse_args()
     truth, host = Truth(options.folders), Host(options.folders[-1])
     failed = 0
     checks = CHECKS + ((("no communicator was met late", check_prompt),) if options.prompt else ())
+    if options.size_records:
+        checks += (("size records", lambda truth, _: check_size_records(truth, options.folders[-1])),)
     print(f"1..{len(checks)}")
     for number, (name, check) in enumerate(checks, 1):
         findings = list(check(truth, host))

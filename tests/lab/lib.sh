@@ -2,7 +2,8 @@
 # What plans and hooks may call, inside the guest.
 # A plan calls job_run NAME [OPTIONS of run.sh] once a job; it may also call in_other_time, lab_nap and lab_say.
 # A hook defines any of before_job NAME (the network is up, no rank runs yet), during_job NAME (in the background, from
-# the ranks' start; ended half a minute after they are done) and after_job NAME (its failure is the job's). They find
+# the ranks' start; ended half a minute after they are done), resting_job NAME (the ranks have run all their steps and
+# still have their communicators) and after_job NAME (its failure is the job's). They find
 # LAB_OUT (the job's folder, which comes back), LAB_BUILD (the Meson build folder), LAB_RANKS, and for each rank r
 # LAB_FAR_<r>, LAB_NEAR_<r> (interfaces) and LAB_ADDRESS_<r>. lab_dir/meet/ready.<r>: rank r has its communicators.
 
@@ -31,7 +32,7 @@ in_other_time() {
 hooks_call() { # FUNCTION JOB
     local script
     for script in "${lab_hooks[@]}"; do
-        unset -f before_job during_job after_job
+        unset -f before_job during_job resting_job after_job
         # shellcheck source=/dev/null
         . "$script"
         if declare -F "$1" > /dev/null; then "$1" "$2"; fi
@@ -239,6 +240,7 @@ job_processes() {
         job_failed=1
         kill "${job_pids[@]}" 2> /dev/null
     fi
+    hooks_call resting_job "$job_name"
     rdma resource show qp > "$LAB_OUT/qp.txt"
     counters_note after
     : > "$lab_dir/meet/release"

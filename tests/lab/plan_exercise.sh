@@ -4,7 +4,7 @@
 job_run creators --exercise "plain modes group group_async remake" --no-tracer --limit 150
 job_run families --exercise "split split_async split_part split_shared grow revoke" --no-tracer --limit 150
 job_run calls --exercise "put graph cuda" --no-tracer --limit 100
-job_run pxn --exercise "pxn" --no-tracer --pcap --limit 60
+job_run pxn --exercise "pxn pxn_shared" --no-tracer --pcap --limit 100
 job_run shrink --exercise "shrink" --no-tracer --limit 60
 job_run failure --exercise "failure" --ranks 3 --no-tracer --limit 60
 job_run wide --exercise "many_queues" --ranks 2 --no-tracer --limit 100

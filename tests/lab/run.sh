@@ -77,7 +77,8 @@ rm -f "$out/.lab/status"
     lab_die "$build/tests/workload/train is not built" "build first (meson setup build && ninja -C build), or give --build DIR"
 "$here/prepare.sh"
 {
-    printf 'lab_build=%q\nlab_plan=%q\nlab_name=%q\nlab_cache=%q\n' "$(realpath "$build")" "$plan" "$name" "$lab_cache"
+    printf 'lab_build=%q\nlab_plan=%q\nlab_name=%q\nlab_cache=%q\nQPSCOPE_LAB_KERNEL=%q\n' "$(realpath "$build")" "$plan" "$name" "$lab_cache" \
+        "${lab_kernel_tree##*/}"
     echo "lab_hooks=(${hooks[*]@Q})"
     echo "lab_options=(${options[*]@Q})"
 } > "$out/.lab/config.sh"

@@ -9,6 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 [ "$*" = sockets ] || export NCCL_IB_DISABLE=1 # which that scenario sets by itself
+export NCCL_NCHANNELS_PER_NET_PEER=2 # in the lab it is one
 LD_LIBRARY_PATH=$build/nccl:$build LAB_TRUTH=$work/truth timeout 120 \
     "$build/exercise/exercise" --ranks "$ranks" --meet "$work" "$@"
 begun=$(grep -c '"kind":"scenario"' "$work/truth")

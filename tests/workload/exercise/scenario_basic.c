@@ -8,7 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 5000, LARGE_COUNT = 1000000, P2P_COUNT = 300000, GROUPED = 3, DEVICES_MAX = 16, ROUNDS = 4 };
+enum {
+    COUNT = 5000,
+    LARGE_COUNT = 1000000,
+    P2P_COUNT = 300000,
+    GROUPED = 3,
+    DEVICES_MAX = 16,
+    ROUNDS = 4,
+    SHARED_COUNT = 100000
+};
 
 static void world_run(struct actor *actor, const char *name, enum member_mode mode)
 {
@@ -132,7 +140,7 @@ void scenario_remake(struct actor *actor)
 }
 
 /* Neighbours share a host, so that a proxy of one may send for the other. */
-void scenario_pxn(struct actor *actor)
+static void pxn_run(struct actor *actor, size_t count)
 {
     char host[32];
     struct member world;
@@ -142,11 +150,26 @@ void scenario_pxn(struct actor *actor)
     setenv("NCCL_PXN_DISABLE", "0", 1);
     member_init_world(actor, &world, "world", MODE_INLINE);
     member_ready(actor, &world);
-    workout_run(actor, &world, WORKOUT_AlltoAll, COUNT);
+    workout_run(actor, &world, WORKOUT_AlltoAll, count);
     workout_run(actor, &world, WORKOUT_AllReduce, COUNT);
     actor_meet(actor, "done");
     member_destroy(actor, &world);
     setenv("NCCL_PXN_DISABLE", "1", 1);
+}
+
+void scenario_pxn(struct actor *actor)
+{
+    pxn_run(actor, COUNT);
+}
+
+/* Messages of many parts on all channels, so that those of several ranks meet on one connection. */
+void scenario_pxn_shared(struct actor *actor)
+{
+    setenv("NCCL_NET_SHARED_COMMS", "1", 1);
+    setenv("NCCL_NCHANNELS_PER_NET_PEER", "2", 1);
+    pxn_run(actor, SHARED_COUNT);
+    unsetenv("NCCL_NET_SHARED_COMMS");
+    unsetenv("NCCL_NCHANNELS_PER_NET_PEER");
 }
 
 void scenario_sockets(struct actor *actor)

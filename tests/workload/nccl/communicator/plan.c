@@ -8,6 +8,7 @@
 #include "communicator/shape.h"
 #include "cuda.h"
 #include "kernel.h"
+#include "setting.h"
 #include "truth.h"
 
 #include <stdlib.h>
@@ -124,12 +125,14 @@ static void p2p_push(struct plan *plan, const struct task *task, int channel, in
                  steps);
 }
 
-/* How many channels share a message; both its ends come to the same number. */
+/* How many channels share a message; both its ends come to the same number. RCCL in the lab uses one a peer. */
 static int parts_of(const struct ncclComm *comm, int64_t bytes)
 {
     int64_t parts = (bytes + P2P_PART_BYTES - 1) / P2P_PART_BYTES;
+    int most = setting_read("NCCL_NCHANNELS_PER_NET_PEER", 1);
 
-    return parts < 1 ? 1 : parts > comm->channels_count ? comm->channels_count : (int)parts;
+    most = most < comm->channels_count ? most : comm->channels_count;
+    return parts < 1 ? 1 : parts > most ? most : (int)parts;
 }
 
 static int64_t part_at(int64_t bytes, int parts, int part)

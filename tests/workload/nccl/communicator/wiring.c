@@ -35,18 +35,18 @@ static struct wire *wire_of(const struct ncclComm *comm, const struct want *want
     return communicator_wire(comm, want->channel, want->peer, want->connection, want->sends);
 }
 
-/* With PXN a sender uses the proxy of the rank on its host whose device is the one that the peer has on its own. */
-static int proxy_choose(const struct ncclComm *comm, const struct want *want)
+/* With PXN a sender uses the proxy of the rank on its host whose device is the one that the receiver has on its own. */
+static int sender_proxy(const struct ncclComm *comm, int sender, int receiver)
 {
-    const struct peer_info *mine = &comm->peers[comm->rank], *theirs = &comm->peers[want->peer];
+    const struct peer_info *mine = &comm->peers[sender], *theirs = &comm->peers[receiver];
 
-    if (!want->sends || setting_read("NCCL_PXN_DISABLE", 1) || comm->service->comm != comm)
-        return comm->rank;
+    if (setting_read("NCCL_PXN_DISABLE", 1) || comm->service->comm != comm)
+        return sender;
     for (int i = 0; i < comm->ranks; i++)
         if (comm->peers[i].host == mine->host && theirs->host != mine->host &&
             comm->peers[i].local_rank == theirs->local_rank)
             return i;
-    return comm->rank;
+    return sender;
 }
 
 static struct client *client_of(struct ncclComm *comm, int rank, int *error)
@@ -91,7 +91,7 @@ static int want_setup(struct ncclComm *comm, const struct want *want)
     struct setup_response response;
     struct init_response made;
 
-    wire->proxy_rank = proxy_choose(comm, want);
+    wire->proxy_rank = want->sends ? sender_proxy(comm, comm->rank, want->peer) : comm->rank;
     is_own = wire->proxy_rank == comm->rank;
     struct client *client = client_of(comm, wire->proxy_rank, &error);
     struct init_request init = {2, want->sends, mine->local_rank, comm->top_ranks[comm->rank], is_own};
@@ -128,6 +128,8 @@ static int want_connect(struct ncclComm *comm, const struct want *want)
         error = bootstrap_receive(comm->bootstrap, want->peer, want_tag(want), handle, sizeof handle);
     if (error)
         return error;
+    if (!want->sends) /* the receiver wants to know whose proxy has the other end */
+        memcpy(handle, &comm->top_ranks[sender_proxy(comm, want->peer, comm->rank)], sizeof(int));
     return client_ask(&comm->clients[wire->proxy_rank], MESSAGE_CONNECT, wire->connection, handle,
                       want->sends ? (int)sizeof handle : (int)sizeof(int), sizeof(struct connect_response), wire);
 }

@@ -65,19 +65,29 @@ int net_ready(struct net_end *end)
     return kind->ready(end);
 }
 
+void net_join(const struct net_end *end, const struct net_label *label)
+{
+    kind->join(end, label);
+}
+
 int net_register(struct net_end *end, void *memory, size_t size_bytes)
 {
     return kind->register_memory(end, memory, size_bytes);
 }
 
-int net_send(struct net_end *end, const void *memory, size_t size_bytes, int *request)
+int net_receives(void)
 {
-    return kind->send(end, memory, size_bytes, request);
+    return kind->receives;
 }
 
-int net_receive(struct net_end *end, void *memory, size_t room_bytes, int *request)
+int net_send(struct net_end *end, const struct net_piece *piece, int *request)
 {
-    return kind->receive(end, memory, room_bytes, request);
+    return kind->send(end, piece, request);
+}
+
+int net_receive(struct net_end *end, const struct net_piece *pieces, int count, int *request)
+{
+    return kind->receive(end, pieces, count, request);
 }
 
 int net_flush(struct net_end *end, void *memory, int *request)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NET_HANDLE_BYTES = 128, NET_REQUESTS = 32 };
+enum { NET_HANDLE_BYTES = 128, NET_REQUESTS = 32, NET_RECEIVES = 8 };
 
 struct net_listener;
 struct net_end;
@@ -20,6 +20,12 @@ struct net_label { /* what the truth file says of the end's queue pairs */
     int rank, peer, origin; /* ranks of the communicator; origin: whose data it carries */
     int channel, connection, is_shared, owner_rank;
     int tp_rank, tp_peer; /* as the proxy was told: ranks of the communicator that owns the service thread */
+};
+
+struct net_piece { /* a message, or the room for one; the tag: whose it is, where several ranks share a connection */
+    void *memory;
+    size_t size_bytes;
+    uint32_t tag;
 };
 
 /* Opens the devices, once in a process; 0 or -errno. */
@@ -37,12 +43,19 @@ int net_connect(int device, const void *handle, const struct net_label *label, s
 int net_accept(struct net_listener *listener, int needs_flush, const struct net_label *label, struct net_end **end);
 int net_ready(struct net_end *end);
 
+/* A rank more shares the end: for the truth file. */
+void net_join(const struct net_end *end, const struct net_label *label);
+
 /* The memory that messages come from or go to. */
 int net_register(struct net_end *end, void *memory, size_t size_bytes);
 
-/* Each gives a request for net_test. net_send: -EAGAIN while the receiver has not asked for a message. */
-int net_send(struct net_end *end, const void *memory, size_t size_bytes, int *request);
-int net_receive(struct net_end *end, void *memory, size_t room_bytes, int *request);
+/* How many messages can be asked for at once: 1 where ranks cannot share a connection. */
+int net_receives(void);
+
+/* Each gives a request for net_test. net_send: -EAGAIN while the receiver has not asked for a message with this tag.
+ * net_receive asks for several messages together; the requests of the second and further ones follow the first. */
+int net_send(struct net_end *end, const struct net_piece *piece, int *request);
+int net_receive(struct net_end *end, const struct net_piece *pieces, int count, int *request);
 
 /* Makes received data visible to a device; -EOPNOTSUPP when that is not needed. */
 int net_flush(struct net_end *end, void *memory, int *request);

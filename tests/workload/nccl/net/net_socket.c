@@ -104,14 +104,14 @@ static int request_add(struct net_end *end, void *memory, uint64_t size_bytes, i
     return 0;
 }
 
-static int socket_send(struct net_end *end, const void *memory, size_t size_bytes, int *request)
+static int socket_send(struct net_end *end, const struct net_piece *piece, int *request)
 {
-    return request_add(end, (void *)memory, size_bytes, request);
+    return request_add(end, piece->memory, piece->size_bytes, request);
 }
 
-static int socket_receive(struct net_end *end, void *memory, size_t room_bytes, int *request)
+static int socket_receive(struct net_end *end, const struct net_piece *pieces, int count, int *request)
 {
-    return request_add(end, memory, room_bytes, request);
+    return count == 1 ? request_add(end, pieces->memory, pieces->size_bytes, request) : -EINVAL;
 }
 
 static int socket_flush(struct net_end *end, void *memory, int *request)
@@ -168,6 +168,7 @@ static void socket_close(struct net_end *end)
 
 const struct net_kind net_socket = {
     .name = "Socket",
+    .receives = 1,
     .open = socket_open,
     .listen = socket_listen,
     .listener_close = socket_listener_close,

@@ -98,6 +98,22 @@ static void connection_note(const struct queue_pair *queue, const struct queue_a
     truth_put(&line);
 }
 
+void queue_pair_join(const struct queue_pair *queue, const struct net_label *label)
+{
+    struct truth_line line;
+
+    truth_begin(&line, "connection_joined");
+    truth_text(&line, "device", queue->device->name);
+    truth_number(&line, "qpn", queue->qp->qp_num);
+    truth_number(&line, "created_ns", queue->created_ns);
+    truth_pointer(&line, "comm", label->comm);
+    truth_signed(&line, "channel", label->channel);
+    truth_signed(&line, "tp_rank", label->tp_rank);
+    truth_signed(&line, "tp_peer", label->tp_peer);
+    truth_number(&line, "at_ns", truth_now_ns());
+    truth_put(&line);
+}
+
 int queue_pair_connect(struct queue_pair *queue, const struct queue_address *remote, enum queue_role role,
                        const struct net_label *label)
 {
@@ -144,6 +160,7 @@ void queue_pair_destroy(struct queue_pair *queue)
     truth_number(&line, "write_bytes", queue->write_bytes);
     truth_number(&line, "immediates", queue->immediates);
     truth_number(&line, "immediate_bytes", queue->immediate_bytes);
+    truth_number(&line, "size_records", queue->size_records);
     truth_number(&line, "reads", queue->reads);
     verbs.destroy_qp(queue->qp);
     queue->qp = NULL;

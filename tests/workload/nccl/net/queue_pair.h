@@ -13,6 +13,7 @@ struct queue_pair {
     const struct verbs_device *device;
     uint64_t created_ns;
     uint64_t writes, write_bytes, immediates, immediate_bytes, reads; /* posted */
+    uint64_t size_records; /* of the immediates: those whose data are the sizes of several messages */
 };
 
 enum queue_role { QUEUE_SEND, QUEUE_RECEIVE, QUEUE_FLUSH };
@@ -28,6 +29,9 @@ int queue_pair_create(struct queue_pair *queue, int device, struct ibv_cq *cq, v
 /* To RTR and RTS, and the truth's line for it. */
 int queue_pair_connect(struct queue_pair *queue, const struct queue_address *remote, enum queue_role role,
                        const struct net_label *label);
+
+/* The truth's line for a rank more that shares it. */
+void queue_pair_join(const struct queue_pair *queue, const struct net_label *label);
 int queue_pair_address(const struct queue_pair *queue, struct queue_address *address);
 
 /* 0 or -errno; counts what it posts. */

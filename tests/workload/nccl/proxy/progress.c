@@ -2,7 +2,7 @@
 /*
  * Sender: waits for the device's tail and the receiver's credit, returns steps by the head. Receiver: gives credit
  * without waiting for its device, eight steps ahead of what it has taken, and announces data by the tail. It soon
- * sleeps when there is nothing to do: the lab has two CPUs.
+ * sleeps when there is nothing to do: the lab has two CPUs. Lanes that share an end ask together for what they can.
  */
 #include "proxy/progress.h"
 
@@ -44,8 +44,8 @@ static int send_post(struct carrier *carrier, const struct lane_op *op)
         counter_read(&region->tail) < step + op->slice_steps)
         return -EAGAIN;
     int size_bytes = __atomic_load_n(&region->sizes[step % STEPS], __ATOMIC_ACQUIRE);
-    int error = net_send(carrier->end, lane_slot(&carrier->lane, step), (size_t)size_bytes,
-                         request_of(carrier, op, carrier->posted));
+    const struct net_piece piece = {lane_slot(&carrier->lane, step), (size_t)size_bytes, carrier->tag};
+    int error = net_send(carrier->end, &piece, request_of(carrier, op, carrier->posted));
     if (!error)
         carrier->posted += op->slice_steps;
     return error;
@@ -67,18 +67,52 @@ static int send_complete(struct carrier *carrier, const struct lane_op *op)
     return 0;
 }
 
+static bool receive_has_room(const struct carrier *carrier, const struct lane_op *op)
+{
+    uint64_t head = counter_read(&carrier->lane.region->head), taken = head > op->base ? head - op->base : 0;
+
+    return carrier->posted < op->steps && carrier->posted + op->slice_steps <= taken + STEPS;
+}
+
+/* The lanes that share the end of `first` and have room too, behind it. */
+static int receivers_find(struct carrier *first, struct carrier **found)
+{
+    int count = 1;
+
+    found[0] = first;
+    for (struct carrier *other = first->progress->carriers; other && count < net_receives(); other = other->next) {
+        const struct lane_op *op = other->end == first->end && other != first ? lane_peek(&other->lane) : NULL;
+        if (!op)
+            continue;
+        if (!other->is_active)
+            operation_begin(other, op);
+        if (receive_has_room(other, op))
+            found[count++] = other;
+    }
+    return count;
+}
+
 static int receive_post(struct carrier *carrier, const struct lane_op *op)
 {
-    uint64_t head = counter_read(&carrier->lane.region->head), step = op->base + carrier->posted;
-    uint64_t taken = head > op->base ? head - op->base : 0;
+    struct carrier *together[NET_RECEIVES];
+    struct net_piece pieces[NET_RECEIVES];
+    int request;
 
-    if (carrier->posted == op->steps || carrier->posted + op->slice_steps > taken + STEPS)
+    if (!receive_has_room(carrier, op))
         return -EAGAIN;
-    int error =
-        net_receive(carrier->end, lane_slot(&carrier->lane, step), (size_t)carrier->lane.step_bytes * op->slice_steps,
-                    request_of(carrier, op, carrier->posted));
-    if (!error)
-        carrier->posted += op->slice_steps;
+    int count = receivers_find(carrier, together);
+    for (int i = 0; i < count; i++) {
+        const struct carrier *one = together[i];
+        op = lane_peek(&one->lane);
+        pieces[i] = (struct net_piece){lane_slot(&one->lane, op->base + one->posted),
+                                       (size_t)one->lane.step_bytes * op->slice_steps, one->tag};
+    }
+    int error = net_receive(carrier->end, pieces, count, &request);
+    for (int i = 0; !error && i < count; i++) {
+        op = lane_peek(&together[i]->lane);
+        *request_of(together[i], op, together[i]->posted) = request + i;
+        together[i]->posted += op->slice_steps;
+    }
     return error;
 }
 
@@ -202,6 +236,7 @@ int progress_start(struct progress *progress)
 void progress_add(struct progress *progress, struct carrier *carrier)
 {
     pthread_mutex_lock(&progress->lock);
+    carrier->progress = progress;
     carrier->next = progress->carriers;
     progress->carriers = carrier;
     pthread_mutex_unlock(&progress->lock);

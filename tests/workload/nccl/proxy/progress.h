@@ -12,9 +12,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct carrier { /* one lane with its end of the network */
+struct carrier { /* one lane with its end of the network, which ranks may share */
     struct lane lane;
     struct net_end *end;
+    uint32_t tag; /* whose messages these are: the sending rank, as the proxies count */
+    struct progress *progress;
     bool sends, is_active, has_flush;
     uint64_t posted, received, flushed, done; /* steps of the operation that is being carried */
     int requests[STEPS], flush_request;

@@ -94,6 +94,9 @@ static int connection_setup(const struct request *request, int fd)
 
     connection->device = setup->net_device;
     connection->needs_flush = setup->need_flush;
+    connection->is_shared = setup->shared && net_receives() > 1 && setting_read("NCCL_NET_SHARED_COMMS", 0);
+    connection->far_proxy = setup->tp_remote_rank;
+    connection->carrier.tag = (uint32_t)(connection->carrier.sends ? setup->tp_rank : setup->tp_remote_rank);
     if (!connection->label.comm)
         connection->label =
             (struct net_label){.comm = service->comm,
@@ -113,12 +116,32 @@ static int connection_setup(const struct request *request, int fd)
     return respond(fd, request->operation, error, &response, sizeof response);
 }
 
+/* A connection to the same rank's proxy, over the same device and channel, which carries other ranks' messages too. */
+static struct connection *partner_find(const struct connection *connection)
+{
+    struct connection *other = connection->is_shared ? connection->service->connections : NULL;
+
+    while (other && (other == connection || !other->is_shared || !other->carrier.end ||
+                     other->carrier.sends != connection->carrier.sends || other->device != connection->device ||
+                     other->far_proxy != connection->far_proxy || other->label.channel != connection->label.channel))
+        other = other->next;
+    return other;
+}
+
 /* One look at a connection that is being made; -EAGAIN while it is not done. */
 static int connect_step(struct connection *connection)
 {
     struct carrier *carrier = &connection->carrier;
+    struct connection *partner = carrier->end ? NULL : partner_find(connection);
     int error = 0;
 
+    if (partner && !partner->is_ready)
+        return -EAGAIN;
+    if (partner) {
+        carrier->end = partner->carrier.end;
+        net_join(carrier->end, &connection->label);
+        return 0;
+    }
     if (!carrier->end && carrier->sends)
         error = net_connect(connection->device, connection->handle, &connection->label, &carrier->end);
     else if (!carrier->end)
@@ -136,6 +159,7 @@ static int connect_finish(struct connection *connection)
         error = net_register(carrier->end, carrier->lane.buffer, (size_t)service->step_bytes * STEPS);
     if (error)
         return error;
+    connection->is_ready = 1;
     progress_add(&service->progress, carrier);
     return 0;
 }
@@ -161,15 +185,23 @@ static int connection_connect(struct loop *loop, const struct request *request, 
 {
     if (loop->pending_count == PENDING_MAX)
         return respond(fd, request->operation, -EBUSY, NULL, 0);
-    memcpy(request->connection->handle, request->handle, sizeof request->connection->handle);
+    if (request->connection->carrier.sends)
+        memcpy(request->connection->handle, request->handle, sizeof request->connection->handle);
+    else
+        memcpy(&request->connection->far_proxy, request->bytes, sizeof request->connection->far_proxy);
     loop->pending[loop->pending_count++] = (struct pending){request->connection, request->operation, fd};
     return 0;
 }
 
+/* It is in the service's list no more. */
 static void connection_free(struct connection *connection)
 {
+    const struct connection *other = connection->service->connections;
+
     progress_remove(&connection->service->progress, &connection->carrier);
-    if (connection->carrier.end)
+    while (other && other->carrier.end != connection->carrier.end)
+        other = other->next;
+    if (connection->carrier.end && !other)
         net_close(connection->carrier.end);
     if (connection->listener)
         net_listener_close(connection->listener);

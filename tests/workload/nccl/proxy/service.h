@@ -30,7 +30,8 @@ struct connection {
     struct carrier carrier;
     struct net_listener *listener;
     struct net_label label;
-    int device, needs_flush, is_connecting;
+    int device, needs_flush, is_shared, is_ready;
+    int far_proxy; /* the rank whose service has the other end */
     char handle[NET_HANDLE_BYTES];
     struct connection *next;
 };
