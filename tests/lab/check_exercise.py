@@ -211,7 +211,7 @@ def check_calls(truth, host):
 def check_size_records(truth, folder):
     """What the NIC side took for size records, by the queue pair that sent them: only in a folder with a store."""
     ends = {(end["device"], end["qpn"], end["created_ns"]): end.get("size_records", 0) for end in truth.lines["connection_end"]}
-    wanted = {connection_flow(connection): ends[connection["device"], connection["qpn"], connection["created_ns"]]
+    wanted = {connection_flow(connection): ends.get((connection["device"], connection["qpn"], connection["created_ns"]), 0)
               for connection in truth.lines["connection"]}
     rows = sqlite3.connect(f"file:{os.path.join(folder, 'qpscope.db')}?mode=ro", uri=True).execute(
         "SELECT f.source, f.destination, f.destination_qpn, sum(m.role = 'size') FROM message m JOIN flow f ON f.id = m.flow "

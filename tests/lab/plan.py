@@ -21,7 +21,7 @@ SPECIAL = (
     ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
     ("exercised", "QPSCOPE_HOST_ONLY=stays",
-     "--exercise 'modes group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 2000 "
+     "--exercise 'modes several group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 2000 "
      "--seed 18 --limit 200"),
     ("devices", "QPSCOPE_HOST_ONLY=ends", "--exercise all --ranks 2 --two-in-one --no-tracer --settle 2000 --seed 19 --limit 100"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),

@@ -30,26 +30,29 @@ static void *half_run(void *argument)
     return NULL;
 }
 
+/* Pairs of a receive and a send, all at the same time: one may wait for a peer that waits for another. */
 void p2p_run(const struct place *place)
 {
-    struct half receive = {place, &place->work->p2p[0]}, send = {place, &place->work->p2p[1]};
-    bool receives = p2p_elem_used(receive.elem), sends = p2p_elem_used(send.elem);
-    pthread_t thread;
+    struct half halves[P2P_ELEMS];
+    pthread_t threads[P2P_ELEMS];
+    int count = 0;
 
-    if (sends && send.elem->peer == place->devcomm->rank) {
-        memmove(p2p_elem_buffer(receive.elem), p2p_elem_buffer(send.elem), (size_t)p2p_elem_count(send.elem));
-        return;
+    for (int i = 0; i < P2P_ELEMS; i++) {
+        const struct p2p_elem *elem = &place->work->p2p[i];
+        if (!p2p_elem_used(elem))
+            continue;
+        if (elem->peer != place->devcomm->rank)
+            halves[count++] = (struct half){place, elem};
+        else if (elem->type == P2P_SEND)
+            memmove(p2p_elem_buffer(elem - 1), p2p_elem_buffer(elem), (size_t)p2p_elem_count(elem));
     }
-    if (!receives) {
-        half_run(&send);
-        return;
-    }
-    if (sends) {
-        if (pthread_create(&thread, NULL, half_run, &send))
+    for (int i = 1; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, half_run, &halves[i]))
             abort();
-        pthread_setname_np(thread, "standin-send");
+        pthread_setname_np(threads[i], "standin-p2p");
     }
-    half_run(&receive);
-    if (sends)
-        pthread_join(thread, NULL);
+    if (count > 0)
+        half_run(&halves[0]);
+    for (int i = 1; i < count; i++)
+        pthread_join(threads[i], NULL);
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STEPS = 8, CHANNELS_MAX = 64, CONNS = 3, WARP = 64, TREE_ARITY = 2, WORK_SIZE = 256, P2P_ELEMS = 2 };
+enum { STEPS = 8, CHANNELS_MAX = 64, CONNS = 3, WARP = 64, TREE_ARITY = 2, WORK_SIZE = 256, P2P_ELEMS = 8 };
 enum coll { BROADCAST, REDUCE, ALLGATHER, REDUCESCATTER, ALLREDUCE, NCOLLS, SENDRECV };
 enum algo { TREE, RING, COLLNET, NALGOS };
 enum proto { LL, LL128, SIMPLE, NPROTOS };
@@ -79,7 +79,7 @@ struct work { /* ncclWork */
     union {
         char size[WORK_SIZE - 8];
         struct coll_elem coll;
-        struct p2p_elem p2p[P2P_ELEMS];
+        struct p2p_elem p2p[P2P_ELEMS]; /* RCCL uses two and leaves the rest zero; NCCL's work has room for more */
     };
 };
 

@@ -62,6 +62,17 @@ void member_init_world(struct actor *actor, struct member *member, const char *n
     member_init(actor, member, name, world, (int)actor->job.ranks, mode);
 }
 
+/* Each device's member gets a stream there. */
+static void seats_ready(struct actor *actor, struct member *members, int count)
+{
+    for (int i = 0; i < count; i++) {
+        cudaSetDevice(i);
+        cudaStreamCreate(&members[i].stream);
+        member_ready(actor, &members[i]);
+    }
+    cudaSetDevice(0);
+}
+
 void member_init_all(struct actor *actor, struct member *members, int count)
 {
     ncclComm_t comms[RANKS_MAX];
@@ -76,13 +87,31 @@ void member_init_all(struct actor *actor, struct member *members, int count)
         members[i].rank = i;
     }
     api_check(api.CommInitAll(comms, count, NULL), "ncclCommInitAll");
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         members[i].comm = comms[i];
+    seats_ready(actor, members, count);
+}
+
+void member_init_seats(struct actor *actor, struct member *members, const char *name, int seats)
+{
+    int world[RANKS_MAX], ranks = (int)actor->job.ranks * seats;
+    ncclUniqueId id = {{0}};
+
+    for (int i = 0; i < RANKS_MAX; i++)
+        world[i] = i / seats;
+    if (actor->rank == 0)
+        api_check(api.GetUniqueId(&id), "ncclGetUniqueId");
+    actor_share(actor, name, 0, &id, sizeof id);
+    api.GroupStart();
+    for (int i = 0; i < seats; i++) {
         cudaSetDevice(i);
-        cudaStreamCreate(&members[i].stream);
-        member_ready(actor, &members[i]);
+        member_set(&members[i], "CommInitRank", name, world, ranks, actor);
+        members[i].rank = actor->rank * seats + i;
+        members[i].id = id;
+        api_check(api.CommInitRank(&members[i].comm, ranks, id, members[i].rank), "ncclCommInitRank");
     }
-    cudaSetDevice(0);
+    api_check(api.GroupEnd(), "ncclGroupEnd");
+    seats_ready(actor, members, seats);
 }
 
 /* The ranks of the parent that have a color, by key and then by rank. */

@@ -38,6 +38,9 @@ extern bool member_sharing;
 /* ncclCommInitAll: members of all devices of this process. Each gets a stream of its own. */
 void member_init_all(struct actor *actor, struct member *members, int count);
 
+/* ncclCommInitRank in a group, for each of this process's first devices: ranks side by side. Streams as above. */
+void member_init_seats(struct actor *actor, struct member *members, const char *name, int seats);
+
 /* False when this rank gets no part in it. `colors` and `keys` by rank of the parent: all ranks know them. */
 bool member_split(struct actor *actor, struct member *parent, struct member *child, const int *colors, const int *keys);
 

@@ -15,7 +15,8 @@ enum {
     GROUPED = 3,
     DEVICES_MAX = 16,
     ROUNDS = 4,
-    SHARED_COUNT = 100000
+    SHARED_COUNT = 100000,
+    SEATS = 2
 };
 
 static void world_run(struct actor *actor, const char *name, enum member_mode mode)
@@ -98,28 +99,72 @@ void scenario_group_async(struct actor *actor)
     grouped_run(actor, true);
 }
 
+/* One call on each, in a group. */
+static void seats_run(struct actor *actor, struct member *members, int count, enum workout_kind kind)
+{
+    struct workout *workouts[DEVICES_MAX];
+
+    api.GroupStart();
+    for (int i = 0; i < count; i++)
+        workouts[i] = workout_begin(actor, &members[i], kind, COUNT);
+    api_check(api.GroupEnd(), "ncclGroupEnd");
+    for (int i = 0; i < count; i++)
+        cudaStreamSynchronize(members[i].stream);
+    for (int i = 0; i < count; i++)
+        workout_end(workouts[i]);
+}
+
+static void seats_destroy(struct actor *actor, struct member *members, int count)
+{
+    for (int i = 0; i < count; i++) {
+        cudaStreamDestroy(members[i].stream);
+        member_destroy(actor, &members[i]);
+    }
+}
+
 /* All members are this process's; their names and world ranks are those of its devices. */
 void scenario_all(struct actor *actor)
 {
     struct member members[DEVICES_MAX];
-    struct workout *workouts[DEVICES_MAX];
     int count = 1;
 
     cudaGetDeviceCount(&count);
     count = count < DEVICES_MAX ? count : DEVICES_MAX;
     member_init_all(actor, members, count);
-    api.GroupStart();
-    for (int i = 0; i < count; i++)
-        workouts[i] = workout_begin(actor, &members[i], WORKOUT_AllReduce, COUNT);
-    api_check(api.GroupEnd(), "ncclGroupEnd");
-    for (int i = 0; i < count; i++)
-        cudaStreamSynchronize(members[i].stream);
-    for (int i = 0; i < count; i++) {
-        workout_end(workouts[i]);
-        cudaStreamDestroy(members[i].stream);
-    }
-    for (int i = 0; i < count; i++)
-        member_destroy(actor, &members[i]);
+    seats_run(actor, members, count, WORKOUT_AllReduce);
+    seats_destroy(actor, members, count);
+}
+
+void scenario_tree(struct actor *actor)
+{
+    const char *before = getenv("NCCL_ALGO");
+    char kept[32];
+    struct member world;
+
+    snprintf(kept, sizeof kept, "%s", before ? before : "Ring");
+    setenv("NCCL_ALGO", "Tree", 1);
+    member_init_world(actor, &world, "world", MODE_INLINE);
+    member_ready(actor, &world);
+    workout_run(actor, &world, WORKOUT_AllReduce, COUNT);
+    workout_run(actor, &world, WORKOUT_AllReduce, LARGE_COUNT);
+    workout_run(actor, &world, WORKOUT_AllGather, COUNT);
+    workout_run(actor, &world, WORKOUT_AllReduce, COUNT);
+    actor_meet(actor, "done");
+    member_destroy(actor, &world);
+    setenv("NCCL_ALGO", kept, 1);
+}
+
+void scenario_several(struct actor *actor)
+{
+    struct member members[SEATS];
+
+    setenv("STANDIN_DEVICES", "2", 1);
+    member_init_seats(actor, members, "world", SEATS);
+    seats_run(actor, members, SEATS, WORKOUT_AllReduce);
+    seats_run(actor, members, SEATS, WORKOUT_AlltoAll);
+    actor_meet(actor, "done");
+    seats_destroy(actor, members, SEATS);
+    setenv("STANDIN_DEVICES", "1", 1);
 }
 
 void scenario_many_queues(struct actor *actor)

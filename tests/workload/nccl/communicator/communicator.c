@@ -2,6 +2,7 @@
 /* Rings go over the ranks in their order, the same on every channel, as RCCL's do in the lab. */
 #include "communicator/communicator.h"
 
+#include "communicator/tree.h"
 #include "communicator/wiring.h"
 #include "net/net.h"
 
@@ -82,6 +83,7 @@ static void channels_init(struct ncclComm *comm)
         channel->ring.user_ranks = calloc((size_t)ranks, sizeof(int));
         for (int step = 0; step < ranks; step++)
             channel->ring.user_ranks[step] = (rank + step) % ranks;
+        channel->tree = tree_of(rank, ranks, i >= (comm->channels_count + 1) / 2);
     }
 }
 

@@ -68,6 +68,16 @@ static void copy_add(struct plan *plan, void *to, const void *from, size_t size_
     plan->copies[plan->copies_count++] = (struct copy){to, from, size_bytes};
 }
 
+static void tree_push(struct plan *plan, int channel, const struct shape *shape)
+{
+    const struct tree *tree = &plan->comm->channels[channel].tree;
+    const int peers[] = {tree->up, tree->down[0], tree->down[1], tree->down[2]};
+
+    for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++)
+        for (int sends = 0; peers[i] >= 0 && sends < 2; sends++)
+            push_add(plan, communicator_wire(plan->comm, channel, peers[i], 0, sends), shape, shape->send_steps);
+}
+
 static void collective_add(struct plan *plan, const struct task *task)
 {
     struct ncclComm *comm = plan->comm;
@@ -81,11 +91,16 @@ static void collective_add(struct plan *plan, const struct task *task)
                                    .sendbuff = task->from,
                                    .recvbuff = task->to,
                                    .count = task->count,
+                                   .last_chunk_size = shape.chunk_elements,
                                    .op_count = comm->operations_count++};
     for (int i = 0; i < shape.channels; i++) {
         const struct channel *channel = &comm->channels[i];
         work.coll.bid = (uint8_t)i;
         work_add(plan, i, &work);
+        if (shape.is_tree) {
+            tree_push(plan, i, &shape);
+            continue;
+        }
         push_add(plan, communicator_wire(comm, i, channel->ring.prev, 0, false), &shape, shape.receive_steps);
         push_add(plan, communicator_wire(comm, i, channel->ring.next, 0, true), &shape, shape.send_steps);
     }
@@ -142,6 +157,33 @@ static int64_t part_at(int64_t bytes, int parts, int part)
     return at < bytes ? at : bytes;
 }
 
+static bool pair_is_with(const struct p2p_elem *pair, const struct p2p_elem *other)
+{
+    return (pair[0].type != P2P_UNUSED && other[0].type != P2P_UNUSED && pair[0].peer == other[0].peer) ||
+           (pair[1].type != P2P_UNUSED && other[1].type != P2P_UNUSED && pair[1].peer == other[1].peer);
+}
+
+/* Into the channel's last work, whose pairs all run at the same time, so no two of them with one peer; else a new one.
+ */
+static void pair_place(struct plan *plan, int channel, const struct p2p_elem *pair)
+{
+    struct list *list = &plan->lists[channel];
+    struct work *last = list->count ? &list->works[list->count - 1] : NULL;
+    struct work fresh = {.type = WORK_P2P, .func = FUNC_P2P};
+    int at = 0;
+
+    for (; last && last->type == WORK_P2P && at < P2P_ELEMS; at += 2) {
+        if (last->p2p[at].type == P2P_UNUSED && last->p2p[at + 1].type == P2P_UNUSED) {
+            memcpy(&last->p2p[at], pair, 2 * sizeof *pair);
+            return;
+        }
+        if (pair_is_with(&last->p2p[at], pair))
+            break;
+    }
+    memcpy(fresh.p2p, pair, 2 * sizeof *pair);
+    work_add(plan, channel, &fresh);
+}
+
 /* One send and one receive of a round, either of which may be missing. Parts beyond a message's own are left out. */
 static void pair_add(struct plan *plan, const struct task *send, const struct task *receive, int round)
 {
@@ -152,15 +194,15 @@ static void pair_add(struct plan *plan, const struct task *send, const struct ta
     const struct task *tasks[2] = {receive, send};
 
     for (int part = 0; part < most; part++) {
-        struct work work = {.type = WORK_P2P, .func = FUNC_P2P};
         int channel = (round + part) % comm->channels_count;
+        struct p2p_elem pair[2];
         for (int i = 0; i < 2; i++) {
             const struct task *task = part < parts[i] ? tasks[i] : NULL;
             int64_t at = part_at(bytes[i], parts[i], part), length = part_at(bytes[i], parts[i], part + 1) - at;
-            p2p_elem_set(&work.p2p[i], task, task ? task->peer : -1, at, length);
+            p2p_elem_set(&pair[i], task, task ? task->peer : -1, at, length);
             p2p_push(plan, task, channel, length);
         }
-        work_add(plan, channel, &work);
+        pair_place(plan, channel, pair);
     }
 }
 

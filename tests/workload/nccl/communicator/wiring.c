@@ -5,6 +5,8 @@
  */
 #include "communicator/wiring.h"
 
+#include "communicator/tree.h"
+
 #include "setting.h"
 
 #include <errno.h>
@@ -172,6 +174,21 @@ static int wants_connect(struct ncclComm *comm, const struct wants *wants)
     return error;
 }
 
+/* Both ways with the parent and the children; one of them may be a neighbour in the ring, whose connection it shares.
+ */
+static void tree_add(struct wants *wants, const struct ncclComm *comm, int channel)
+{
+    const struct channel *here = &comm->channels[channel];
+    const int peers[] = {here->tree.up, here->tree.down[0], here->tree.down[1], here->tree.down[2]};
+
+    for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++) {
+        if (peers[i] >= 0 && peers[i] != here->ring.prev)
+            wants_add(wants, comm, &(struct want){channel, peers[i], 0, false});
+        if (peers[i] >= 0 && peers[i] != here->ring.next)
+            wants_add(wants, comm, &(struct want){channel, peers[i], 0, true});
+    }
+}
+
 int wiring_connect_rings(struct ncclComm *comm)
 {
     struct wants wants = {NULL, 0};
@@ -181,6 +198,8 @@ int wiring_connect_rings(struct ncclComm *comm)
     for (int i = 0; i < comm->channels_count; i++) {
         wants_add(&wants, comm, &(struct want){i, comm->channels[i].ring.prev, 0, false});
         wants_add(&wants, comm, &(struct want){i, comm->channels[i].ring.next, 0, true});
+        if (tree_is_wanted())
+            tree_add(&wants, comm, i);
     }
     int error = wants_connect(comm, &wants);
     comm->rings_connected = !error;

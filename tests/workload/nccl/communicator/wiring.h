@@ -7,7 +7,7 @@
 
 #include "communicator/communicator.h"
 
-/* The rings of all channels, once. */
+/* The rings of all channels, and the trees where they are wanted, once. */
 int wiring_connect_rings(struct ncclComm *comm);
 
 /* What is not connected yet of these: [peer] true when this rank will send there, or receive from there. */
