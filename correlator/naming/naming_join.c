@@ -412,6 +412,7 @@ void naming_join(struct naming *naming)
     join_ends(naming);
     naming_own(naming);
     naming_check_connections(naming);
+    naming_share(naming);
     naming_originate(naming);
     for (size_t i = 0; i < naming->queue_pairs.count; i++)
         naming->queue_pairs.items[i].role = role_of(naming, &naming->queue_pairs.items[i]);

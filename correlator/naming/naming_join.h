@@ -36,6 +36,10 @@ void naming_own(struct naming *naming);
  */
 void naming_check_connections(struct naming *naming);
 
+/* Gives children that share their parent's service thread the queue pairs that were made for them (naming_share.c).
+ * Needs what was taken back gone. */
+void naming_share(struct naming *naming);
+
 /* Says whose data each queue pair sends (naming_origin.c). Needs what was taken back gone. */
 void naming_originate(struct naming *naming);
 

@@ -293,6 +293,78 @@ static void test_ends_that_disagree_say_nothing(void **state)
     told_of(world, -1, -1, 1);
 }
 
+/* A communicator of two, numbers 1 and 2, and its child without a thread of its own, 11 and 12; a call of half a
+ * second. */
+static struct world *world_of_family(void)
+{
+    struct world *world = world_create_pair(0, 0);
+
+    for (uint32_t i = 1; i <= 2; i++) {
+        struct record_communicator child = {.communicator = 10 + i,
+                                            .process = i,
+                                            .parent = i,
+                                            .identity = "child",
+                                            .ranks_count = 2,
+                                            .rank = (int32_t)i - 1,
+                                            .created_ns = 5 * SECOND,
+                                            .ready_ns = 6 * SECOND};
+        add_process(world, i);
+        add_communicator(world, i, i, "parent", 2, (int32_t)i - 1, 0);
+        feed_add(world->host, RECORD_COMMUNICATOR, &child);
+    }
+    return world;
+}
+
+static void add_call(struct world *world, uint32_t communicator, uint64_t at_ns)
+{
+    struct record_call call = {.header.source = communicator,
+                               .sequence = (uint32_t)(at_ns / SECOND),
+                               .returned_after_ns = SECOND / 2,
+                               .count = 8,
+                               .entered_ns = at_ns,
+                               .enqueued_ns = at_ns,
+                               .operation = OPERATION_ALL_REDUCE,
+                               .datatype = 7};
+    feed_add(world->host, RECORD_CALL, &call);
+}
+
+/* Both ends of a connection, made by the parent's threads at these times. */
+static void add_ends(struct world *world, uint32_t qpn, uint64_t first_ns, uint64_t second_ns)
+{
+    add_pair(world, (struct made_pair){1, 1, qpn, qpn, 1, 2, first_ns, 0, 0});
+    add_pair(world, (struct made_pair){2, 2, qpn, qpn, 2, 1, second_ns, 0, 0});
+}
+
+/* A queue pair is a child's when both ends were made in calls of the child's, and in none of its parent's. */
+static void test_children_that_share_a_thread(void **state)
+{
+    static const bool of_child[] = {false, true, false, false, true};
+    struct world *world = world_of_family();
+    (void)state;
+    for (uint32_t i = 1; i <= 2; i++) {
+        add_call(world, i, 4 * SECOND);
+        add_call(world, 10 + i, 7 * SECOND);
+        add_call(world, 10 + i, 9 * SECOND);
+        add_call(world, i, 11 * SECOND);
+        add_call(world, 10 + i, 11 * SECOND + 1000);
+    }
+    add_ends(world, 17, 4 * SECOND + 1000, 4 * SECOND + 2000);
+    add_ends(world, 18, 7 * SECOND + 1000, 7 * SECOND + 2000);
+    add_ends(world, 19, 9 * SECOND + 1000, 10 * SECOND);         /* one end between calls */
+    add_ends(world, 20, 11 * SECOND + 2000, 11 * SECOND + 3000); /* calls of both were under way */
+    add_ends(world, 21, 5 * SECOND + 1000, 5 * SECOND + 2000);   /* while the child was made */
+    world_name(world);
+    for (size_t i = 0; i < world->naming.queue_pairs.count; i++) {
+        const struct queue_pair *pair = &world->naming.queue_pairs.items[i];
+        const struct member *member = &world->naming.members.items[pair->member];
+        assert_string_equal((const char *)member->record.identity,
+                            of_child[pair->record.qpn - 17] ? "child" : "parent");
+        assert_int_equal(member->process, pair->process);
+    }
+    assert_int_equal(world->naming.queue_pairs.count, 10);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_two_ranks_in_one_process),
         cmocka_unit_test(test_orphans_are_counted),
         cmocka_unit_test(test_ends_that_disagree_say_nothing),
+        cmocka_unit_test(test_children_that_share_a_thread),
     };
     log_init("test", LOG_ERROR);
     return cmocka_run_group_tests_name("naming", tests, NULL, NULL);
