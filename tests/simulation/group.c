@@ -18,8 +18,10 @@ struct ends { /* queue pairs' numbers; 0: NVLink */
     uint32_t sender_qpn, receiver_qpn;
 };
 
+#define PAIR_CALLS 0u /* a pair's use: sends and receives; or a tree's edge on channel use - 1 */
+
 struct pair {
-    uint32_t peer;
+    uint32_t peer, use;
     uint32_t sends, receives; /* calls so far */
     struct connection *to;    /* the peer; NULL: not made yet */
     struct ends ends;
@@ -224,29 +226,30 @@ uint32_t group_number(const struct group *group, uint32_t rank)
     return group->members[rank].number;
 }
 
-static struct pair *find_pair(struct group *group, uint32_t rank, uint32_t peer)
+static struct pair *find_pair(struct group *group, uint32_t rank, uint32_t peer, uint32_t use)
 {
     struct pair **at = &group->members[rank].pairs;
 
-    while (*at != NULL && (*at)->peer != peer)
+    while (*at != NULL && ((*at)->peer != peer || (*at)->use != use))
         at = &(*at)->next;
     if (*at == NULL) {
         *at = zeroed(1, sizeof **at);
         (*at)->peer = peer;
+        (*at)->use = use;
     }
     return *at;
 }
 
 /* Made by the first end that calls; each end's host tells of its own queue pair at its own first call. */
-static struct connection *find_connection(struct group *group, uint32_t from, uint32_t to, bool receiver)
+static struct connection *find_connection(struct group *group, uint32_t from, uint32_t to, uint32_t use, bool receiver)
 {
-    struct pair *pair = find_pair(group, from, to);
+    struct pair *pair = find_pair(group, from, to, use);
     bool *told = receiver ? &pair->told_peer : &pair->told;
 
     if (pair->to == NULL)
         pair->to = connect_ranks(group, from, to, &pair->ends);
     if (!*told)
-        tell_queue_pair(group, from, to, &pair->ends, 0, receiver);
+        tell_queue_pair(group, from, to, &pair->ends, use == PAIR_CALLS ? 0 : use - 1, receiver);
     *told = true;
     return pair->to;
 }
@@ -270,9 +273,9 @@ static void add_exchanges(struct group *group, uint32_t rank, const struct group
         struct kernel_lane lane = {.lag = 0};
         slicing_init(&lane.slicing, &options, OPERATION_SEND, exchange->bytes, 2, 1);
         if (exchange->receives)
-            lane.receives[0] = find_connection(group, exchange->peer, rank, true);
+            lane.receives[0] = find_connection(group, exchange->peer, rank, PAIR_CALLS, true);
         else
-            lane.sends[0] = find_connection(group, rank, exchange->peer, false);
+            lane.sends[0] = find_connection(group, rank, exchange->peer, PAIR_CALLS, false);
         kernel_add(kernel, &lane);
     }
 }
@@ -309,12 +312,91 @@ static void add_chain(struct group *group, uint32_t rank, const struct group_cal
     }
 }
 
+struct branch { /* a rank's place in a tree; -1: none */
+    int64_t parent, children[KERNEL_ENDS_MAX];
+    uint32_t children_count;
+};
+
+static uint32_t first_of_node(const struct group *group, uint32_t rank)
+{
+    while (rank > 0 && node_of(group, rank - 1) == node_of(group, rank))
+        rank--;
+    return rank;
+}
+
+/* The first rank of the group's n-th node, counted from the other end in every second tree; -1: there is none. */
+static int64_t head_of(const struct group *group, uint64_t number, uint32_t channel)
+{
+    uint32_t heads = 0;
+
+    for (uint32_t rank = 0; rank < group->count; rank++)
+        heads += first_of_node(group, rank) == rank;
+    if (number >= heads)
+        return -1;
+    uint64_t wanted = channel % 2 == 0 ? number : heads - 1 - number;
+    for (uint32_t rank = 0;; rank++)
+        if (first_of_node(group, rank) == rank && wanted-- == 0)
+            return rank;
+}
+
+/* Nodes' first ranks are a binary tree; the others hang behind them in a chain. */
+static struct branch find_branch(const struct group *group, uint32_t rank, uint32_t channel)
+{
+    struct branch branch = {.parent = -1};
+    uint64_t number = 0;
+
+    if (rank + 1 < group->count && node_of(group, rank + 1) == node_of(group, rank))
+        branch.children[branch.children_count++] = rank + 1;
+    if (first_of_node(group, rank) != rank) {
+        branch.parent = rank - 1;
+        return branch;
+    }
+    while (head_of(group, number, channel) != rank)
+        number++;
+    if (number > 0)
+        branch.parent = head_of(group, (number - 1) / 2, channel);
+    for (uint64_t child = 2 * number + 1; child <= 2 * number + 2; child++)
+        if (head_of(group, child, channel) >= 0)
+            branch.children[branch.children_count++] = head_of(group, child, channel);
+    return branch;
+}
+
+/* What comes up from the children goes to the parent, what comes down from it to them; the root turns it round. */
+static void add_tree(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
+{
+    struct slicing_options options = cutting(group, call);
+
+    for (uint32_t channel = 0; channel < group->channels_count; channel++) {
+        struct branch branch = find_branch(group, rank, channel);
+        struct kernel_lane up = {.channel = channel}, down = {.channel = channel};
+        uint32_t use = channel + 1;
+        slicing_init(&up.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+        down.slicing = up.slicing;
+        for (uint32_t i = 0; i < branch.children_count; i++) {
+            uint32_t child = (uint32_t)branch.children[i];
+            up.receives[i] = find_connection(group, child, rank, use, true);
+            down.sends[i] = find_connection(group, rank, child, use, false);
+        }
+        if (branch.parent < 0) {
+            memcpy(up.sends, down.sends, sizeof up.sends);
+            kernel_add(kernel, &up);
+            continue;
+        }
+        up.sends[0] = find_connection(group, rank, (uint32_t)branch.parent, use, false);
+        down.receives[0] = find_connection(group, (uint32_t)branch.parent, rank, use, true);
+        kernel_add(kernel, &up);
+        kernel_add(kernel, &down);
+    }
+}
+
 void group_add_lanes(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
 {
     if (group->count < 2)
         return;
     if (call->operation == OPERATION_SEND)
         add_exchanges(group, rank, call, kernel);
+    else if (call->tree && call->operation == OPERATION_ALL_REDUCE)
+        add_tree(group, rank, call, kernel);
     else if (call->operation == OPERATION_BROADCAST)
         add_chain(group, rank, call, kernel);
     else
@@ -328,7 +410,7 @@ uint32_t group_count_collective(struct group *group, uint32_t rank)
 
 uint32_t group_count_exchange(struct group *group, uint32_t rank, const struct group_exchange *exchange)
 {
-    struct pair *pair = find_pair(group, rank, exchange->peer);
+    struct pair *pair = find_pair(group, rank, exchange->peer, PAIR_CALLS);
 
     return exchange->receives ? pair->receives++ : pair->sends++;
 }

@@ -55,6 +55,7 @@ static const struct option_spec options[] = {
     {ROW("clock-offset", 0, OPTION_DURATION, clock_offset_ns, "DURATION", "agents' clocks are off by up to")},
     {ROW("clock-drift", 0, OPTION_UNSIGNED, clock_drift_ppm, "PPM", "and drift by up to"), .maximum = 500},
     {ROW("sight", 0, OPTION_CHOICE, sight, "PORTS", "at which port of a flow frames are seen"), .choices = sight_names},
+    {ROW("tree", 0, OPTION_FLAG, tree, NULL, "AllReduces go over trees, not rings")},
     {ROW("no-host", 0, OPTION_FLAG, no_host, NULL, "without host agents")},
     {ROW("one-file", 0, OPTION_FLAG, one_file, NULL, "all agents into one capture, all.capture")},
 };

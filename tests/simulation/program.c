@@ -55,6 +55,7 @@ static void call(struct program *program, uint32_t rank, uint32_t stream, enum o
     deed->group = program_group(program, rank, stream);
     deed->call.operation = operation;
     deed->call.bytes = bytes / 4 * 4;
+    deed->call.tree = program->setting->tree;
 }
 
 static void wait_for(struct program *program, uint32_t stream)

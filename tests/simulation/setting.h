@@ -26,6 +26,7 @@ struct setting {
     int shape; /* enum shape */
     int fault; /* enum fault */
     int sight; /* enum sight: at which ports of a flow frames are seen */
+    bool tree; /* AllReduces go up and down trees */
     bool no_host;
     bool one_file;
     const char *folder;

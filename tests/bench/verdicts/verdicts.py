@@ -9,7 +9,9 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import random
 import sys
+import time
 
 import cases
 import judge
@@ -40,11 +42,15 @@ def judge_one(work):
 def judge_all(arguments):
     programs = {name: os.path.join(arguments.build, path) for name, path in PROGRAMS.items()}
     work = [(case, programs, VIEWS[arguments.view]) for case in chosen(arguments)]
+    random.Random(1).shuffle(work)  # a run that is cut short has seen a fair part
+    until = time.monotonic() + arguments.seconds if arguments.seconds else None
     with multiprocessing.Pool(arguments.jobs) as pool:
         for number, outcome in enumerate(pool.imap(judge_one, work)):
             if arguments.verbose:
                 print(f"{number + 1}/{len(work)} {tell(outcome)}", file=sys.stderr)
             yield outcome
+            if until and time.monotonic() > until:
+                break
 
 
 PROGRAMS = {"simulate": "tests/simulation/simulate", "qpscope": "cli/qpscope"}
@@ -79,6 +85,7 @@ def read_arguments():
     parser.add_argument("--every", type=int, default=1, help="only each n-th faulty case")
     parser.add_argument("--quiet-steps", type=int, default=1000, help="steps of jobs without a fault")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=int, help="end after this time, with what has been judged by then")
     parser.add_argument("--json", metavar="FILE", help="write summary and outcomes there")
     parser.add_argument("--demand", metavar="P,R,A", help="precision, recall above 3 %% of a step, false alarms: fail when missed")
     parser.add_argument("--verbose", action="store_true", help="a line a case on stderr")

@@ -160,6 +160,24 @@ static void faults_cost_what_they_say(void **state)
     assert_in_range(step_ns(&setting), quiet_ns + 2 * link_ns, quiet_ns + 4 * link_ns);
 }
 
+/* Up and down a tree: all of it twice over each edge, so n - 1 edges carry what n links of a ring do; and no deadlock.
+ */
+static void trees_end(void **state)
+{
+    struct setting setting = usual;
+    struct job_outcome outcome;
+
+    (void)state;
+    setting.tree = true;
+    assert_in_range(step_ns(&setting), 20000000 + 1300000, 20000000 + 4000000);
+    for (setting.nodes = 2; setting.nodes < 10; setting.nodes++)
+        for (setting.gpus = 1; setting.gpus <= 3; setting.gpus += 2) {
+            setting.shape = SHAPE_TENSOR;
+            assert_int_equal(job_run(&setting, &outcome), 0);
+            assert_in_range(outcome.step_ns, 20000000, 30000000);
+        }
+}
+
 static void a_seed_is_a_run(void **state)
 {
     struct setting setting = usual;
@@ -180,9 +198,13 @@ static void a_seed_is_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_carries_the_rings_volume), cmocka_unit_test(an_undisturbed_ring_takes_its_time),
-        cmocka_unit_test(latency_adds_for_each_hop),       cmocka_unit_test(the_others_wait_for_the_last),
-        cmocka_unit_test(faults_cost_what_they_say),       cmocka_unit_test(a_seed_is_a_run),
+        cmocka_unit_test(a_link_carries_the_rings_volume),
+        cmocka_unit_test(an_undisturbed_ring_takes_its_time),
+        cmocka_unit_test(latency_adds_for_each_hop),
+        cmocka_unit_test(the_others_wait_for_the_last),
+        cmocka_unit_test(faults_cost_what_they_say),
+        cmocka_unit_test(trees_end),
+        cmocka_unit_test(a_seed_is_a_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
