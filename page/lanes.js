@@ -6,14 +6,14 @@ const LANE_HEIGHT = 20;
 const FLOW_HEIGHT = 30;
 const HEAD_HEIGHT = 24; /* the title of a group of lanes */
 
-/* Events of flows: each has a colour and a form of its own. */
+/* Events of flows: each has a form of its own; what the receiver answered stands above what the sender did. */
 const EVENT_FORMS = {
   retransmitted_frames: { label: "sent again", form: "down" },
   timeouts: { label: "time-out", form: "cross" },
   timeout_ns: { label: "waited for an acknowledgement", form: "line" },
-  naks: { label: "NAK", form: "square" },
-  rnr_naks: { label: "receiver not ready", form: "square" },
-  cnps: { label: "CNP", form: "diamond" },
+  naks: { label: "NAK", form: "square", answer: true },
+  rnr_naks: { label: "receiver not ready", form: "square", answer: true },
+  cnps: { label: "CNP", form: "diamond", answer: true },
   marked_frames: { label: "ECN mark", form: "dot" },
 };
 

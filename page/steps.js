@@ -57,7 +57,8 @@ function stepsOptions(width) {
   const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, font: "12px system-ui, Arial, sans-serif" };
   return {
     width, height: 210,
-    scales: { x: { time: false }, y: { range: (plot, low, high) => [0, (high || 1) * 1.08] } },
+    padding: [10, 16, 0, 0],
+    scales: { x: { time: false, range: (plot, low, high) => [low - 0.4, high + 0.4] }, y: { range: (plot, low, high) => [0, (high || 1) * 1.08] } },
     legend: { show: false },
     cursor: { y: false, points: { size: 9, fill: colour("accent") } },
     series: [{ label: "step" }, { label: "duration", stroke: colour("kind0"), width: 1.5, points: { show: steps.length <= 200, size: 5, fill: colour("kind0") } }],
