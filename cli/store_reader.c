@@ -99,7 +99,9 @@ static int open_database(struct store_reader *reader, bool immutable)
     }
     sqlite3_busy_timeout(reader->database, BUSY_TIMEOUT_MS);
     if (status == SQLITE_OK) {
-        status = sqlite3_exec(reader->database, "BEGIN; SELECT count(*) FROM sqlite_schema;", NULL, NULL, NULL);
+        status =
+            sqlite3_exec(reader->database, "PRAGMA cache_size = -65536; BEGIN; SELECT count(*) FROM sqlite_schema;",
+                         NULL, NULL, NULL);
     }
     return status == SQLITE_OK ? 0 : -EIO;
 }

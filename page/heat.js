@@ -5,7 +5,7 @@
 const HEAT_LEFT = 64;
 const HEAT_TOP = 4;
 const HEAT_BOTTOM = 22;
-const heat = { canvas: null, width: 0, row: 0, worst: 1, knee: 1 };
+const heat = { canvas: null, image: null, width: 0, row: 0, worst: 1, knee: 1 };
 
 /* Lightness falls (on a dark ground rises) all along, so that the order holds without colours. */
 function heatScale() {
@@ -62,23 +62,31 @@ function drawHeatAxes(context, height) {
     }
   });
   context.textAlign = "center";
-  const stride = Math.max(1, Math.ceil((steps.length * 50) / heat.width));
+  const stride = Math.max(1, niceStride(steps.length, heat.width / 50));
   for (let index = 0; index < steps.length; index += stride) {
     context.fillText(String(steps[index].step), columnOf(index + 0.5), height - HEAT_BOTTOM / 2);
   }
 }
 
+/* The cells as a picture, a row a rank; kept until colours or width change. */
+function makeHeatImage() {
+  const image = heatImage(heatScale());
+  heat.image = make("canvas", { width: image.width, height: image.height });
+  heat.image.getContext("2d").putImageData(image, 0, 0);
+}
+
 function drawHeat() {
   const holder = document.getElementById("heat");
   heat.row = Math.min(22, Math.max(6, 640 / Math.max(1, ranks.length)));
-  heat.width = Math.max(50, holder.clientWidth - HEAT_LEFT - 4);
+  const width = Math.max(50, holder.clientWidth - HEAT_LEFT - 4);
+  if (heat.image === null || width !== heat.width) {
+    heat.width = width;
+    makeHeatImage();
+  }
   const height = HEAT_TOP + ranks.length * heat.row + HEAT_BOTTOM;
   const context = sized(heat.canvas, holder.clientWidth, height);
-  const image = heatImage(heatScale());
-  const buffer = make("canvas", { width: image.width, height: image.height });
-  buffer.getContext("2d").putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
-  context.drawImage(buffer, HEAT_LEFT, HEAT_TOP, heat.width, ranks.length * heat.row);
+  context.drawImage(heat.image, HEAT_LEFT, HEAT_TOP, heat.width, ranks.length * heat.row);
   drawHeatAxes(context, height);
   const at = steps.findIndex((step) => step.step === chosen.step);
   if (at >= 0) {
@@ -86,10 +94,10 @@ function drawHeat() {
     context.lineWidth = 2;
     const left = columnOf(at);
     const row = ranks.indexOf(chosen.rank);
-    const width = Math.max(3, heat.width / steps.length);
-    context.strokeRect(left, HEAT_TOP, width, ranks.length * heat.row);
+    const wide = Math.max(3, heat.width / steps.length);
+    context.strokeRect(left, HEAT_TOP, wide, ranks.length * heat.row);
     if (row >= 0) {
-      context.strokeRect(left - 2, HEAT_TOP + row * heat.row - 1, width + 4, heat.row + 2);
+      context.strokeRect(left - 2, HEAT_TOP + row * heat.row - 1, wide + 4, heat.row + 2);
     }
   }
 }

@@ -56,6 +56,7 @@ function redraw() {
     showSteps();
   }
   if (heat.canvas) {
+    heat.image = null;
     drawHeat();
   }
   layTimeline();
