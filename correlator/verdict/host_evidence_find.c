@@ -200,7 +200,8 @@ static void find_back_offs(struct host_evidence *evidence, const struct naming *
                 continue;
             while (evidence->back_offs.count <= (size_t)member->rank)
                 array_add(&evidence->back_offs);
-            evidence->back_offs.items[member->rank] += counter->record.total;
+            if (counter->record.total > evidence->back_offs.items[member->rank]) /* it has several communicators */
+                evidence->back_offs.items[member->rank] = counter->record.total;
         }
     }
 }

@@ -265,6 +265,12 @@ static void what_was_not_told_is_not_denied(void **state)
     story.last_told = -1;
     check(&late_host, &story, VERDICT_HOST_LATE, "was told for 0.0 of those");
     struct made_job *job = make(&late_host, &story);
+    struct record_communicator second = {.communicator = 77,
+                                         .process = LATE_RANK + 1,
+                                         .identity = "another one",
+                                         .ranks_count = 1,
+                                         .created_ns = feed_time(&job->host, job->step_begin_ns[0])};
+    feed_add(&job->host, RECORD_COMMUNICATOR, &second);
     counter.at_ns = feed_time(&job->host, job->step_end_ns[0]);
     feed_add(&job->host, RECORD_COUNTER, &counter);
     feed_send(&job->host, job->step_end_ns[STEPS - 1] + 3 * MADE_MS);
