@@ -37,7 +37,9 @@ static int compare(const void *left, const void *right)
 
 void rate_sort(struct rate *rate)
 {
-    qsort(rate->edges, rate->count, sizeof(*rate->edges), compare);
+    if (rate->count > 0) {
+        qsort(rate->edges, rate->count, sizeof(*rate->edges), compare);
+    }
     rate->bytes_per_s = 0;
 }
 
