@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What qpscope-host makes of a job's steps, as JSON lines: bench_step.py BUILD [QUADS [SECONDS]].
+
+Two ranks of 1000 data calls a second each (steps of 20 calls and 20 ms) run all the time; the agent comes and goes:
+blocks of SECONDS without it, with, with, without. A block counts as the median of its steps; the effect is the mean over
+the quads, with its 95 % interval: half of that is the smallest effect that the runs could have shown. Both for the steps'
+time and for the processor's time that rank 0 took for one. JOB_NICE=-10 lets the job run before other work."""
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1])
+QUADS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 4
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf"))
+from host import Tree, skip_reason, take_machine  # noqa: E402
+
+HOST = f"{BUILD}/host/qpscope-host"
+START_S = 20  # of an agent, at most
+# Student's t, two-sided 95 %, by degrees of freedom
+T = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04}
+
+
+def student(freedom):
+    return next((T[n] for n in sorted(T, reverse=True) if n <= freedom), 12.71)
+
+
+class Agent:
+    def __init__(self, tree, folder):
+        self.log = f"{folder}/log"
+        self.process = subprocess.Popen([HOST, "--record", f"{folder}/host.cap", "--root", tree.path, "--verbose"],
+                                        stderr=open(self.log, "w"))
+        deadline = time.monotonic() + START_S
+        while "ready" not in open(self.log).read() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+
+    def cpu_s(self):
+        tasks = f"/proc/{self.process.pid}/task"
+        return sum(int(open(f"{tasks}/{tid}/schedstat").read().split()[0]) for tid in os.listdir(tasks)) / 1e9
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+        return open(self.log).read()
+
+
+def run_blocks(tree, folder):
+    """Returns the blocks: (agent or not, from, to) in ns; and the agent's share of a core in each, and its back-offs."""
+    blocks, shares, back_offs = [], [], 0
+    for letter in "ABBA" * QUADS:
+        agent = Agent(tree, folder) if letter == "B" else None
+        from_s, spent_s = time.monotonic(), agent.cpu_s() if agent else 0
+        time.sleep(SECONDS)
+        blocks.append((letter, int(from_s * 1e9), int(time.monotonic() * 1e9)))
+        if agent:
+            shares.append((agent.cpu_s() - spent_s) / (time.monotonic() - from_s))
+            back_offs += agent.end().count("no longer told")
+    return blocks, shares, back_offs
+
+
+def effect(blocks, steps, key):
+    """Of each quad, how much longer with than without, as a part."""
+    medians = [statistics.median([s[key] for s in steps if s["at_ns"] - s["step_ns"] >= start and s["at_ns"] <= end])
+               for _, start, end in blocks]
+    quads = [medians[i:i + 4] for i in range(0, len(medians), 4)]
+    parts = [(b1 + b2) / (a1 + a2) - 1 for a1, b1, b2, a2 in quads]
+    mean = statistics.mean(parts)
+    half = student(len(parts) - 1) * statistics.stdev(parts) / math.sqrt(len(parts)) if len(parts) > 1 else math.inf
+    without = statistics.median([m for (letter, _, _), m in zip(blocks, medians) if letter == "A"])
+    return {"row": "effect", "of": key, "without_ms": round(without / 1e6, 3), "effect_percent": round(100 * mean, 3),
+            "half_interval_percent": round(100 * half, 3) if half < math.inf else None,
+            "median_effect_percent": round(100 * statistics.median(parts), 3)}
+
+
+def main():
+    reason = skip_reason(HOST)
+    if reason:
+        print(json.dumps({"row": "skip", "reason": reason}))
+        return 77
+    take_machine()
+    tree = Tree(BUILD)
+    seconds = int(QUADS * (4 * SECONDS + 2 * START_S)) + 60
+    job = subprocess.Popen([f"{BUILD}/tests/bench/host/bench_step", tree.path + tree.library, str(seconds), "20", "1000"],
+                           stdout=open(tree.path + "/steps", "w"),
+                           env={**os.environ, "STANDIN_VERBS": tree.path + tree.verbs},
+                           preexec_fn=lambda: os.nice(int(os.environ.get("JOB_NICE", "0"))))
+    try:
+        with tempfile.TemporaryDirectory(prefix="qpscope-bench-") as folder:
+            time.sleep(2)
+            blocks, shares, back_offs = run_blocks(tree, folder)
+    finally:
+        job.terminate()
+        job.wait()
+        steps = [json.loads(line) for line in open(tree.path + "/steps") if line.endswith("}\n")]
+        tree.remove()
+    print(json.dumps({"row": "header", "generator": "bench_step", "quads": QUADS, "block_s": SECONDS, "steps": len(steps),
+                      "load": os.getloadavg()[0]}))
+    for key in ("step_ns", "cpu_ns"):
+        print(json.dumps(effect(blocks, steps, key)))
+    print(json.dumps({"row": "agent", "core_percent": round(100 * statistics.median(shares), 2), "back_offs": back_offs}))
+    return 0
+
+
+sys.exit(main())
