@@ -102,7 +102,9 @@ struct bench {
 static int take(void *context, void *event, size_t length_bytes)
 {
     struct bench *bench = context;
-    (void)event;
+    const struct event_header *header = event;
+    if (header->kind != EVENT_CALL && header->kind != EVENT_CALL_RETURN)
+        return 0;
     bench->events++;
     bench->ring_bytes += (length_bytes + 8 + 7) / 8 * 8;
     return 0;
@@ -268,6 +270,16 @@ static int open_bench(struct bench *bench, const char *other)
     return 0;
 }
 
+/* Every call of ours and every return, and nothing else. */
+static bool all_were_told(const struct bench *bench)
+{
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < CASES; i++)
+        if (is_there(bench, i) && cases[i].object != OBJECT_EMPTY)
+            wanted += (cases[i].at_return == NULL ? 1 : 2) * (CALLS + WARM_CALLS) * bench->turns;
+    return bench->events == wanted;
+}
+
 static int compare(const void *left, const void *right)
 {
     const double a = *(const double *)left;
@@ -316,6 +328,9 @@ int main(int argc, char **argv)
     for (size_t turn = 0; turn < bench.turns; turn++)
         run_turn(&bench, turn);
     report(&bench);
+    const bool complete = all_were_told(&bench);
+    if (!complete)
+        log_error("of the calls and returns %llu were told, not all", (unsigned long long)bench.events);
     attachment_close(bench.links, bench.links_count);
-    return 0;
+    return complete ? 0 : 1;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A job of two ranks for bench_step.py: each step is CALLS times some computing, a data call of the stand-in library
- * and a byte to the other rank and back, so that a rank that is held up holds up both. Prints of each step of rank 0
- * when it ended, how long it took and how much of its processor, as JSON lines.
+ * and a byte to the other rank and back, so that a rank that is held up holds up both; or of one, alone. Prints of each
+ * step of rank 0 when it ended, how long it took and how much of its processor, as JSON lines.
  *
- *   bench_step LIBRARY SECONDS CALLS COMPUTE_US
+ *   bench_step LIBRARY SECONDS RANKS CALLS COMPUTE_US
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -23,7 +23,8 @@ struct job {
     __typeof__(ncclCommInitRank) *init;
     __typeof__(ncclAllReduce) *call;
     comm_t communicator;
-    int other;       /* socket to the other rank */
+    int mine; /* sockets */
+    int other;
     uint64_t rounds; /* of computing, a call */
     long calls;
 };
@@ -58,7 +59,7 @@ static uint64_t rounds_for(uint64_t wanted_ns)
 static bool meet(const struct job *job)
 {
     char byte = 0;
-    return write(job->other, &byte, 1) == 1 && read(job->other, &byte, 1) == 1;
+    return write(job->other, &byte, 1) == 1 && read(job->mine, &byte, 1) == 1;
 }
 
 static bool run_step(const struct job *job)
@@ -94,26 +95,29 @@ static void run_rank(struct job *job, int rank, uint64_t until_ns)
 int main(int argc, char **argv)
 {
     int sockets[2];
-    void *library = argc < 5 ? NULL : dlopen(argv[1], RTLD_NOW);
+    void *library = argc < 6 ? NULL : dlopen(argv[1], RTLD_NOW);
     if (library == NULL)
         return 2;
     struct job job = {
         .init = (__typeof__(ncclCommInitRank) *)dlsym(library, "ncclCommInitRank"),
         .call = (__typeof__(ncclAllReduce) *)dlsym(library, "ncclAllReduce"),
-        .rounds = rounds_for(strtoul(argv[4], NULL, 10) * 1000),
-        .calls = strtol(argv[3], NULL, 10),
+        .rounds = rounds_for(strtoul(argv[5], NULL, 10) * 1000),
+        .calls = strtol(argv[4], NULL, 10),
     };
     if (job.init == NULL || job.call == NULL || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
         return 1;
     const uint64_t until_ns = clock_now_ns() + strtoul(argv[2], NULL, 10) * 1000000000u;
-    const pid_t child = fork();
+    const bool alone = strtol(argv[3], NULL, 10) == 1;
+    const pid_t child = alone ? getpid() : fork();
     if (child < 0)
         return 1;
     job.other = sockets[child == 0];
-    close(sockets[child != 0]);
+    job.mine = alone ? sockets[1] : job.other;
+    if (!alone)
+        close(sockets[child != 0]);
     run_rank(&job, child == 0, until_ns);
     if (child == 0)
         _exit(0);
     close(job.other);
-    return waitpid(child, NULL, 0) == child ? 0 : 1;
+    return alone || waitpid(child, NULL, 0) == child ? 0 : 1;
 }
