@@ -140,14 +140,20 @@ static void p2p_push(struct plan *plan, const struct task *task, int channel, in
                  steps);
 }
 
-/* How many channels share a message; both its ends come to the same number. RCCL in the lab uses one a peer. */
+/* In how many parts a message goes; both its ends come to the same number. */
 static int parts_of(const struct ncclComm *comm, int64_t bytes)
 {
     int64_t parts = (bytes + P2P_PART_BYTES - 1) / P2P_PART_BYTES;
-    int most = setting_read("NCCL_NCHANNELS_PER_NET_PEER", 1);
 
-    most = most < comm->channels_count ? most : comm->channels_count;
-    return parts < 1 ? 1 : parts > most ? most : (int)parts;
+    return parts < 1 ? 1 : parts > comm->channels_count ? comm->channels_count : (int)parts;
+}
+
+/* Parts take turns on the channels of a pair of ranks; RCCL in the lab has one. */
+static int part_channel(const struct ncclComm *comm, int round, int part)
+{
+    int channels = setting_read("NCCL_NCHANNELS_PER_NET_PEER", 1);
+
+    return (round + part % (channels < 1 ? 1 : channels)) % comm->channels_count;
 }
 
 static int64_t part_at(int64_t bytes, int parts, int part)
@@ -194,7 +200,7 @@ static void pair_add(struct plan *plan, const struct task *send, const struct ta
     const struct task *tasks[2] = {receive, send};
 
     for (int part = 0; part < most; part++) {
-        int channel = (round + part) % comm->channels_count;
+        int channel = part_channel(comm, round, part);
         struct p2p_elem pair[2];
         for (int i = 0; i < 2; i++) {
             const struct task *task = part < parts[i] ? tasks[i] : NULL;
