@@ -224,7 +224,7 @@ static void fill_device(const struct node *node, struct record_rank_operation *r
             continue;
         const struct record_queue_pair *pair =
             &node->naming->queue_pairs.items[node->lanes[direction].items[0].queue_pair].record;
-        char text[DEVICE_NAME_BYTES + 8];
+        char text[DEVICE_NAME_BYTES + 8] = {0}; /* what is behind its end is sent too */
         snprintf(text, sizeof text, "%.*s/%u", (int)strnlen(pair->device, sizeof pair->device), pair->device,
                  pair->port);
         memcpy(record->device, text, sizeof record->device);
