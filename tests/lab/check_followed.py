@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from check_job import Store, Tap  # noqa: E402
 
+BEGINS_NS = 4_000_000_000  # to start the command and to set a dozen probes takes a second under emulation, more on a busy machine
 EDGE_NS = 300_000_000  # a post or message so near to the begin or end may be on the other side for the other view
 
 POSTS = """SELECT queue_pair, COUNT(*) AS posts, SUM(requests) AS requests, SUM(bytes) AS bytes, SUM(message IS NULL) AS unmatched
@@ -23,6 +24,9 @@ def main():
     followed = store.rows("SELECT * FROM followed")
     tap.check("one request was made, and followed as asked", [] if [f["ended"] for f in followed] in (["in time"], ["hits spent"]) else [str(dict(f)) for f in followed],
               ", ".join(f"{(f['to_ns'] - f['from_ns']) / 1e9:.1f} s, {f['hits']} hits" for f in followed))
+    asked_ns = max(float(line) for line in open(os.path.join(sys.argv[1], "follow.txt"))) * 1e9
+    after_ns = followed[0]["from_ns"] - asked_ns
+    tap.check("it began soon after it was asked for", [] if 0 < after_ns < BEGINS_NS else [f"after {after_ns / 1e9:.2f} s"], f"{after_ns / 1e9:.2f} s")
     end_ns = min(followed[0]["to_ns"], store.rows("SELECT MAX(posted_ns) AS ns FROM post")[0]["ns"] or 0)
     span = followed[0]["from_ns"], end_ns
     inside = span[0] + EDGE_NS, span[1] - EDGE_NS

@@ -122,10 +122,12 @@ kill_in_turn() {
     done
 }
 
-# Asks once more when nothing is heard of it: a request is not answered, and a machine this slow may lose one.
+# Asks once more when nothing is heard of it: a request is not answered, and a machine this slow may lose one. follow.txt
+# tells when it asked (seconds of CLOCK_BOOTTIME).
 follow_posts() {
     local tries
     for ((tries = 0; tries < 3; tries++)); do
+        lab_uptime >>"$LAB_OUT/follow.txt"
         "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
         lab_nap 2
         ! grep -q '"work"' "$QPSCOPE_RUN/host.json" || return 0

@@ -81,6 +81,14 @@ static void allow(int count)
     pthread_mutex_unlock(&kernel.lock);
 }
 
+static void allow_all(void)
+{
+    pthread_mutex_lock(&kernel.lock);
+    kernel.allowed = FREE;
+    pthread_cond_broadcast(&kernel.wake);
+    pthread_mutex_unlock(&kernel.lock);
+}
+
 /* Until the thread has the next in its hands. */
 static void wait_inside(void)
 {
@@ -144,8 +152,7 @@ static int setup_multiple(void **state)
 
 static int teardown(void **state)
 {
-    kernel.allowed = FREE;
-    pthread_cond_broadcast(&kernel.wake);
+    allow_all();
     attacher_destroy((struct attacher **)state);
     return close(file);
 }
@@ -288,8 +295,7 @@ static void the_end_takes_all_away(void **state)
     for (int program = 1; program <= 3; program++)
         add(attacher, 0, 0, program);
     allow(2);
-    kernel.allowed = FREE;
-    pthread_cond_broadcast(&kernel.wake);
+    allow_all();
     attacher_destroy(&attacher);
     *state = NULL;
     size_t set_count = 0;
