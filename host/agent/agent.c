@@ -85,8 +85,11 @@ static int look_at_residents(struct agent *agent)
     return due ? read_residents(agent) : 0;
 }
 
-/* What was found at the start is not waited for: it is said. */
-static void look_at_places(struct agent *agent)
+/*
+ * What was found at the start is not waited for: it is said when it is there. Queue pairs that were made while their
+ * probes were being set are in the kernel's list by then.
+ */
+static int look_at_places(struct agent *agent)
 {
     struct placement_counts counts;
     probe_tick(agent->probe);
@@ -95,9 +98,10 @@ static void look_at_places(struct agent *agent)
     counter_set(agent->counters, COUNT_PROBES_WAITING, counts.waiting);
     counter_set(agent->counters, COUNT_PROBES_LEAVING, counts.leaving);
     if (agent->ready || !agent->discovered || counts.waiting != 0)
-        return;
+        return 0;
     agent->ready = true;
     log_info("ready: all probes are set, %.1f s after the start", (double)(clock_now_ns() - agent->started_ns) / 1e9);
+    return read_residents(agent);
 }
 
 static void count_losses(struct agent *agent)
@@ -123,12 +127,13 @@ static int tick(struct agent *agent)
         return error;
     publisher_cover(agent->publisher, before_ns - HAND_OVER_NS);
     count_losses(agent);
-    look_at_places(agent);
     tracker_settle(agent->tracker);
     tracker_tick(agent->tracker, before_ns);
     follow_tick(agent->follow);
     agent_keep_within_budget(agent, before_ns);
-    const int looked = look_at_residents(agent);
+    int looked = look_at_places(agent);
+    if (looked == 0)
+        looked = look_at_residents(agent);
     if (looked != 0)
         return looked;
     scan_now_and_then(agent);

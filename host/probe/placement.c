@@ -314,8 +314,11 @@ bool placement_is_complete(const struct placement *placement, enum probe_duty du
     return placement->on[duty] && placement->set[duty] != 0 && placement_waiting(placement, duty) == 0;
 }
 
-int placement_followed(const struct placement *placement)
+int placement_followed(struct placement *placement)
 {
+    if (attacher_waiting(placement->attacher, GROUP_FOLLOWED) != 0)
+        return 1;
+    attacher_read(placement->attacher, hear, placement);
     return placement->followed_set != 0 ? 0 : placement->followed_error;
 }
 

@@ -56,11 +56,11 @@ bool placement_is_complete(const struct placement *placement, enum probe_duty du
 int placement_follow(struct placement *placement, const struct attachment *attachment);
 void placement_end_following(struct placement *placement);
 
-/* How many of a duty (DUTIES: of what is followed) are still to be set. */
+/* How many of a duty are still to be set. */
 size_t placement_waiting(const struct placement *placement, enum probe_duty duty);
 
-/* Of what is followed by now: 0 when some place was set, else the -errno of one. */
-int placement_followed(const struct placement *placement);
+/* 1: not all that is to be followed is set yet; 0: it is, or some of it; -errno: none of it could be. */
+int placement_followed(struct placement *placement);
 
 /* Hears what became of orders. Call often. */
 void placement_tick(struct placement *placement);

@@ -414,9 +414,9 @@ int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const stru
     return error;
 }
 
-int probe_work_is_being_set(const struct probe *probe)
+int probe_work_is_being_set(struct probe *probe)
 {
-    return placement_waiting(probe->placement, DUTIES) != 0 ? 1 : placement_followed(probe->placement);
+    return placement_followed(probe->placement);
 }
 
 void probe_end_work(struct probe *probe)

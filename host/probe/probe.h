@@ -74,7 +74,7 @@ int probe_follow_work(struct probe *probe, pid_t pid, int descriptor, const stru
 void probe_end_work(struct probe *probe);
 
 /* 1: not all is set yet; 0: it is; -errno: none could be. */
-int probe_work_is_being_set(const struct probe *probe);
+int probe_work_is_being_set(struct probe *probe);
 
 /* Lets so many hits of those be from now on; how many still may be, below 1: none. */
 void probe_allow_work(struct probe *probe, int64_t hits);

@@ -238,7 +238,7 @@ static void followings_are_apart(void **state)
     placement_end_following(*state);
     followed.program = UNSETTABLE;
     assert_int_equal(placement_follow(*state, &followed), 0);
-    assert_int_equal(placement_waiting(*state, DUTIES), 1);
+    assert_int_equal(placement_followed(*state), 1);
     settle(*state);
     assert_int_equal(placement_followed(*state), -EPERM);
 }
