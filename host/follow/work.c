@@ -11,14 +11,24 @@
 #include <string.h>
 
 #include "wire/log.h"
+#include "wire/record.h"
 
 #define PROCESSES_MAX 1024
+#define DEVICES_MAX   4096
+
+/* A device of a process whose functions are known; one without a name is no device. */
+struct known_device {
+    pid_t pid;
+    char name[DEVICE_NAME_BYTES];
+};
 
 /* What one request has learned and done. */
 struct learned {
     struct provider_table places;
     pid_t processes[PROCESSES_MAX];
     size_t processes_count;
+    struct known_device devices[DEVICES_MAX];
+    size_t devices_count;
     size_t unread_count; /* queue pairs whose provider could not be found */
     size_t set_count;
     int set_error;
@@ -53,12 +63,30 @@ static bool has_process(const struct learned *learned, pid_t pid)
     return false;
 }
 
-void work_learn(void *context, pid_t pid, uint64_t queue_pair)
+static bool has_device(const struct learned *learned, pid_t pid, const char *name)
+{
+    for (size_t i = name[0] == '\0' ? 0 : learned->devices_count; i-- > 0;)
+        if (learned->devices[i].pid == pid && strncmp(learned->devices[i].name, name, DEVICE_NAME_BYTES) == 0)
+            return true;
+    return false;
+}
+
+void work_learn(void *context, pid_t pid, const char *device, uint64_t queue_pair)
 {
     struct learned *learned = &((struct work *)context)->learned;
-    learned->unread_count += provider_learn(&learned->places, pid, queue_pair) != 0;
+    if (has_device(learned, pid, device))
+        return;
     if (!has_process(learned, pid) && learned->processes_count < PROCESSES_MAX)
         learned->processes[learned->processes_count++] = pid;
+    if (provider_learn(&learned->places, pid, queue_pair) != 0) {
+        learned->unread_count++;
+        return;
+    }
+    if (learned->devices_count == DEVICES_MAX)
+        return;
+    struct known_device *known = &learned->devices[learned->devices_count++];
+    known->pid = pid;
+    strncpy(known->name, device, sizeof known->name - 1);
 }
 
 static void set_place(void *context, pid_t pid, int descriptor, const struct provider_place *place)

@@ -22,8 +22,11 @@ struct work_options {
 int work_create(struct work **work, const struct work_options *options);
 void work_destroy(struct work **work);
 
-/* A process has this queue pair (an ibv_qp there): `context` is the work. Before work_set, for each queue pair. */
-void work_learn(void *context, pid_t pid, uint64_t queue_pair);
+/*
+ * A process has this queue pair of this device (an ibv_qp there): `context` is the work. Before work_set, for each
+ * queue pair; one of each process and device is read, since a device's functions are the same for all.
+ */
+void work_learn(void *context, pid_t pid, const char *device, uint64_t queue_pair);
 
 /*
  * Sets all that was learned, in one process or (0) in all of them, and forgets it: processes end, and their numbers are

@@ -84,6 +84,6 @@ size_t tracker_processes(const struct tracker *tracker);
 /* Everything that is followed: processes, communicators, queue pairs, threads, groups; 0 when nothing is left. */
 size_t tracker_size(const struct tracker *tracker);
 
-/* Every queue pair whose making was seen: its process and its ibv_qp there. */
-typedef void tracker_queue_pair_visit(void *context, pid_t pid, uint64_t queue_pair);
+/* Every queue pair whose making was seen: its process, device, and its ibv_qp there. */
+typedef void tracker_queue_pair_visit(void *context, pid_t pid, const char *device, uint64_t queue_pair);
 void tracker_each_queue_pair(const struct tracker *tracker, tracker_queue_pair_visit *visit, void *context);

@@ -145,7 +145,7 @@ static void visit_queue_pair(void *context, struct record_queue_pair *queue_pair
     const struct tour *tour = context;
     const struct job_process *process = job_by_number(tour->tracker->jobs, queue_pair->process);
     if (process != NULL)
-        tour->visit(tour->context, (pid_t)process->record.pid, queue_pair_pointer(queue_pair));
+        tour->visit(tour->context, (pid_t)process->record.pid, queue_pair->device, queue_pair_pointer(queue_pair));
 }
 
 void tracker_each_queue_pair(const struct tracker *tracker, tracker_queue_pair_visit *visit, void *context)
