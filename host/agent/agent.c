@@ -100,8 +100,9 @@ static int look_at_places(struct agent *agent)
     if (agent->ready || !agent->discovered || counts.waiting != 0)
         return 0;
     agent->ready = true;
+    const int error = read_residents(agent);
     log_info("ready: all probes are set, %.1f s after the start", (double)(clock_now_ns() - agent->started_ns) / 1e9);
-    return read_residents(agent);
+    return error;
 }
 
 static void count_losses(struct agent *agent)

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from check_job import Store, Tap  # noqa: E402
 
-BEGINS_NS = 4_000_000_000  # to start the command and to set a dozen probes takes a second under emulation, more on a busy machine
+BEGINS_NS = 10_000_000_000  # to start the command and to set a dozen probes takes 4 s under emulation on a busy machine
 EDGE_NS = 300_000_000  # a post or message so near to the begin or end may be on the other side for the other view
 
 POSTS = """SELECT queue_pair, COUNT(*) AS posts, SUM(requests) AS requests, SUM(bytes) AS bytes, SUM(message IS NULL) AS unmatched
