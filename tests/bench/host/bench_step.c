@@ -106,6 +106,7 @@ int main(int argc, char **argv)
     };
     if (job.init == NULL || job.call == NULL || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
         return 1;
+    setlinebuf(stdout); /* it is ended by a signal */
     const uint64_t until_ns = clock_now_ns() + strtoul(argv[2], NULL, 10) * 1000000000u;
     const bool alone = strtol(argv[3], NULL, 10) == 1;
     const pid_t child = alone ? getpid() : fork();
