@@ -19,6 +19,7 @@ struct process {
     struct record_process record;
     uint64_t started_ns;
     uint64_t ended_ns;
+    bool has_ownerless; /* a queue pair of it carried a communicator's data, and which one's is not known */
 };
 
 struct fact { /* of a process */

@@ -269,6 +269,17 @@ static enum queue_pair_role role_of(const struct naming *naming, const struct qu
     return naming->flows.count == 0 ? QUEUE_PAIR_ROLE_UNKNOWN : QUEUE_PAIR_ROLE_UNUSED;
 }
 
+static void find_roles(struct naming *naming)
+{
+    for (size_t i = 0; i < naming->queue_pairs.count; i++) {
+        struct queue_pair *pair = &naming->queue_pairs.items[i];
+        pair->role = role_of(naming, pair);
+        if (pair->member < 0 && pair->process >= 0 &&
+            (pair->role == QUEUE_PAIR_ROLE_SENDER || pair->role == QUEUE_PAIR_ROLE_RECEIVER))
+            naming->processes.items[pair->process].has_ownerless = true;
+    }
+}
+
 static void name_unidentified(struct member *member)
 {
     static const uint8_t none[IDENTITY_BYTES];
@@ -414,8 +425,7 @@ void naming_join(struct naming *naming)
     naming_check_connections(naming);
     naming_share(naming);
     naming_originate(naming);
-    for (size_t i = 0; i < naming->queue_pairs.count; i++)
-        naming->queue_pairs.items[i].role = role_of(naming, &naming->queue_pairs.items[i]);
+    find_roles(naming);
     naming_rank(naming);
 }
 

@@ -164,7 +164,9 @@ static uint16_t flags_of(const struct node *node, const struct operation_cut *cu
 {
     enum part_state out = cut->parts[LANE_SEND].state;
     enum part_state in = cut->parts[LANE_RECEIVE].state;
-    bool connected = member_of(node)->queue_pairs.count > 0;
+    const struct member *member = member_of(node);
+    bool connected = member->queue_pairs.count > 0 ||
+                     (member->process >= 0 && node->naming->processes.items[member->process].has_ownerless);
 
     if (!cut->work.ring && cut->work.bytes == 0)
         return RANK_OPERATION_NO_WIRE;

@@ -87,7 +87,7 @@ static void add_queue_pair(struct maker *maker, int rank, int peer, int place, i
     struct record_queue_pair pair = {
         .queue_pair = (uint32_t)(rank * 100 + place + 1),
         .process = (uint32_t)rank + 1,
-        .communicator = communicator_number(maker, rank),
+        .communicator = maker->job->options.ownerless ? 0 : communicator_number(maker, rank),
         .qpn = qpn(place),
         .remote_qpn = qpn(remote_place),
         .port = 1,

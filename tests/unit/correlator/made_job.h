@@ -41,6 +41,7 @@ struct made_options {
     bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
     bool overlaps;  /* a second communicator, whose all-reduce runs while the first one's all-gather does */
     bool pxn;       /* ranks with odd numbers send through the queue pairs of the rank before */
+    bool ownerless; /* the queue pairs were there before the host side: whose they are is not told */
 };
 
 struct made_job {

@@ -111,6 +111,24 @@ static void test_communicators_that_overlap(void **state)
     }
 }
 
+/* Which communicator's the queue pairs are is not known: that nothing went over the wire is not known either. */
+static void test_queue_pairs_without_owner(void **state)
+{
+    struct made_options options = plain;
+    (void)state;
+    options.overlaps = true;
+    options.ownerless = true;
+    struct made_job *job = made_create(&options);
+    struct analysis *analysis = world_analysis(job);
+    assert_int_equal(analysis->job.rank_operations.count, job->operations * options.steps * options.ranks);
+    for (size_t i = 0; i < analysis->job.rank_operations.count; i++)
+        assert_int_equal(analysis->job.rank_operations.items[i].record.flags &
+                             (RANK_OPERATION_NO_WIRE | RANK_OPERATION_INCOMPLETE),
+                         RANK_OPERATION_INCOMPLETE);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
 /* PXN: what a rank sends over a neighbour's queue pair is its own all the same; only the device is the neighbour's. */
 static void test_sent_by_a_neighbour(void **state)
 {
@@ -579,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_every_byte_in_its_operation),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_communicators_that_overlap),
+        cmocka_unit_test(test_queue_pairs_without_owner),
         cmocka_unit_test(test_sent_by_a_neighbour),
         cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
