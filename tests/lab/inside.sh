@@ -33,6 +33,7 @@ guest_mounts() {
     mount -t tracefs tracefs /sys/kernel/tracing
     mount -t bpf bpf /sys/fs/bpf
     guest_wake_soon
+    echo lab > /proc/sys/kernel/hostname # else it is told as "(none)"
     ip link set lo up
     mkdir -p /lib/modules
     [ -e "/lib/modules/$(uname -r)" ] || ln -s "$lab_kernel_tree/lib/modules/$(uname -r)" "/lib/modules/$(uname -r)"
