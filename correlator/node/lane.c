@@ -12,6 +12,7 @@
 
 #define CREDIT_BYTES 64  /* a credit names one receive in each 64 bytes */
 #define CREDITS_MAX  256 /* in one message, merged or not */
+#define CHANNELS_MAX 128 /* of a communicator; more is damage */
 
 static uint32_t credits_in(const struct message *message)
 {
@@ -231,6 +232,7 @@ static void build_lane(const struct builder *builder, const struct queue_pair *c
     lane->queue_pair = (int32_t)(pairs[0] - naming->queue_pairs.items);
     lane->point_to_point = made_for_point_to_point(naming, builder->owner, pairs[0]->created_ns);
     lane->peer_rank = peer_rank_of(naming, pairs[0], builder->direction);
+    lane->channel = pairs[0]->record.channel;
     build_strands(builder, lane, &rotation, pairs);
     if (serving > 1)
         find_outages(&outages, &rotation, builder->losses);
@@ -257,6 +259,21 @@ void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, e
         build_lane(&builder, &pairs.items[i], serving);
     }
     array_fini(&pairs);
+}
+
+void lane_channels(unsigned *channels, const struct naming *naming)
+{
+    memset(channels, 0, naming->communicators.count * sizeof *channels);
+    for (size_t i = 0; i < naming->queue_pairs.count; i++) {
+        const struct queue_pair *pair = &naming->queue_pairs.items[i];
+        bool carries = pair->role == QUEUE_PAIR_ROLE_SENDER || pair->role == QUEUE_PAIR_ROLE_RECEIVER;
+        if (pair->member < 0 || !carries || pair->record.channel >= CHANNELS_MAX)
+            continue;
+        const struct member *member = &naming->members.items[pair->member];
+        if (member->communicator >= 0 && pair->record.channel >= (int32_t)channels[member->communicator] &&
+            !made_for_point_to_point(naming, member, pair->created_ns))
+            channels[member->communicator] = (unsigned)pair->record.channel + 1;
+    }
 }
 
 static bool credit_fits(const struct lane *lane, int64_t credit, size_t slot, uint64_t not_before_ns)

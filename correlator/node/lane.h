@@ -29,6 +29,7 @@ struct lane {
     enum lane_direction direction;
     int32_t queue_pair; /* the first of its queue pairs */
     int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
+    int32_t channel;    /* -1 = unknown */
     bool point_to_point;
     int64_t shift; /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
     slot_list slots;
@@ -40,6 +41,12 @@ typedef ARRAY(struct lane) lane_list;
 /* The lanes of one member in one direction, by creation; queue pairs that carry nothing give none. */
 void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction,
                 const struct lane_losses *losses);
+/*
+ * Fills for each communicator how many channels its collectives have, as the set-up of all its members' connections
+ * tells: also those of a member that has none of them on the wire. 0 = unknown.
+ */
+void lane_channels(unsigned *channels, const struct naming *naming);
+
 /*
  * The credit for a slot: its index, or -1. Where credits or slots were lost the two are laid beside each other anew:
  * the first credit from not_before_ns on.

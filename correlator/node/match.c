@@ -11,9 +11,32 @@
 #include "correlator/node/match_point.h"
 #include "wire/record.h"
 
-#define INDICES_MAX 1024 /* positions in a ring that are tried: a liar may claim any number of ranks */
+#define INDICES_MAX    1024 /* positions in a ring that are tried: a liar may claim any number of ranks */
+#define LITTLE_THREADS 640u /* of a channel at most; with 64 bytes each, LL 8 for each rank, another one is taken */
 
-void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, uint64_t bound_ns)
+static bool has_lane(const struct matcher *matcher, unsigned channel)
+{
+    for (size_t i = 0; i < matcher->lanes->count; i++)
+        if (!matcher->lanes->items[i].point_to_point && matcher->lanes->items[i].channel == (int32_t)channel)
+            return true;
+    return false;
+}
+
+/* Of the communicator's channels those without a lane; 0 as well when some lane's channel is not known. */
+static unsigned silent_channels(const struct matcher *matcher, unsigned channels)
+{
+    unsigned silent = 0;
+
+    for (size_t i = 0; i < matcher->lanes->count; i++)
+        if (!matcher->lanes->items[i].point_to_point &&
+            (matcher->lanes->items[i].channel < 0 || matcher->lanes->items[i].channel >= (int32_t)channels))
+            return 0;
+    for (unsigned channel = 0; channel < channels; channel++)
+        silent += !has_lane(matcher, channel);
+    return silent;
+}
+
+void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, unsigned channels, uint64_t bound_ns)
 {
     *matcher = (struct matcher){.lanes = lanes, .rank = rank, .bound_ns = bound_ns};
     matcher->index = array_zeroed(lanes->count * sizeof *matcher->index);
@@ -22,6 +45,8 @@ void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank,
         matcher->index[i] = -1;
         matcher->ring_lanes += !lanes->items[i].point_to_point && lanes->items[i].slots.count > 0;
     }
+    matcher->silent = silent_channels(matcher, channels);
+    matcher->channels = matcher->silent > 0 ? channels : matcher->ring_lanes;
 }
 
 void matcher_fini(struct matcher *matcher)
@@ -136,26 +161,27 @@ static bool earlier(const struct lane *lane, size_t at, const struct lane *best,
 }
 
 /* The lane for one block: of those that fit best, the one whose slots come first. */
-static enum match place_block(struct matcher *matcher, const struct work *work, const struct shape *shape,
+static enum match place_block(struct matcher *matcher, const struct work *work, const struct layout *layout,
                               unsigned block, const size_t *at, struct share *share)
 {
     const lane_list *lanes = matcher->lanes;
+    bool leaves = layout->by_channel || layout->shape.channels < matcher->ring_lanes;
     enum match best = MATCH_NONE;
 
     for (size_t i = 0; i < lanes->count; i++) {
         const struct lane *lane = &lanes->items[i];
         size_t to = at[i];
-        if (matcher->used[i] || !matcher_may_use(work, lane))
+        if (matcher->used[i] || !matcher_may_use(work, lane) || (layout->by_channel && lane->channel != (int32_t)block))
             continue;
         bool silent = !carries(work, matcher->rank, lane);
-        enum match match = silent ? MATCH_FULL : compare_block(matcher, work, shape, block, i, at[i], &to);
-        bool sooner = match == best && match != MATCH_NONE && shape->channels < matcher->ring_lanes &&
+        enum match match = silent ? MATCH_FULL : compare_block(matcher, work, &layout->shape, block, i, at[i], &to);
+        bool sooner = leaves && match == best && match != MATCH_NONE &&
                       earlier(lane, at[i], &lanes->items[share->lane], at[share->lane]);
         if (match > best || sooner) {
             best = match;
             *share = (struct share){.lane = i, .from = at[i], .to = to};
         }
-        if (best == MATCH_FULL && shape->channels >= matcher->ring_lanes)
+        if (best == MATCH_FULL && !leaves)
             break;
     }
     return best;
@@ -187,17 +213,19 @@ static bool leaves_lane(const struct matcher *matcher, const struct work *work, 
     return false;
 }
 
-static enum match try_shape(struct matcher *matcher, const struct work *work, const struct shape *shape,
-                            const size_t *at, share_list *shares)
+static enum match try_layout(struct matcher *matcher, const struct work *work, const struct layout *layout,
+                             const size_t *at, share_list *shares)
 {
     enum match all = MATCH_FULL;
     size_t slots = 0;
 
     shares->count = 0;
     memset(matcher->used, 0, matcher->lanes->count * sizeof *matcher->used);
-    for (unsigned block = 0; block < shape->channels; block++) {
+    for (unsigned block = 0; block < layout->shape.channels; block++) {
         struct share share = {0};
-        enum match match = place_block(matcher, work, shape, block, at, &share);
+        if (layout->by_channel && !has_lane(matcher, block))
+            continue;
+        enum match match = place_block(matcher, work, layout, block, at, &share);
         if (match == MATCH_NONE)
             return MATCH_NONE;
         all = match < all ? match : all;
@@ -224,14 +252,37 @@ static struct learnt *learnt_of(const struct matcher *matcher, const struct coll
     return NULL;
 }
 
-static void learn(struct matcher *matcher, const struct collective *collective, const struct shape *shape)
+static void learn(struct matcher *matcher, const struct collective *collective, const struct layout *layout)
 {
     struct learnt *learnt = learnt_of(matcher, collective);
 
     if (learnt == NULL)
         learnt = array_add(&matcher->learnt);
-    learnt->collective = *collective;
-    learnt->shape = *shape;
+    *learnt = (struct learnt){*collective, *layout, layout->shape.channels == 0};
+}
+
+void matcher_learn_silent(struct matcher *matcher, const struct work *work)
+{
+    learn(matcher, &work->collective, &(struct layout){.by_channel = true});
+}
+
+bool matcher_is_silent(const struct matcher *matcher, const struct work *work)
+{
+    const struct learnt *known = work->ring ? learnt_of(matcher, &work->collective) : NULL;
+
+    return known != NULL && known->is_silent;
+}
+
+bool matcher_may_be_silent(const struct matcher *matcher, const struct work *work)
+{
+    if (!work->ring || matcher->silent == 0)
+        return false;
+    uint64_t share = LITTLE_THREADS * (work->collective.ranks > 8 ? 8 * (uint64_t)work->collective.ranks : 64);
+    unsigned channel = 0;
+
+    while (channel < matcher->channels && !has_lane(matcher, channel))
+        channel++;
+    return channel > 0 && work->bytes < (channel + 1) * share;
 }
 
 static bool anything_left(const struct matcher *matcher, const struct work *work, const size_t *at)
@@ -242,28 +293,43 @@ static bool anything_left(const struct matcher *matcher, const struct work *work
     return false;
 }
 
-static enum match try_ring(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
+/* The first shape that fits on all lanes, else the one that fits best. */
+static enum match try_layouts(struct matcher *matcher, const struct work *work, bool by_channel, const size_t *at,
+                              share_list *shares)
 {
-    const struct learnt *known = learnt_of(matcher, &work->collective);
-    struct shape shape, best_shape;
+    struct layout layout = {.by_channel = by_channel}, best_layout = layout;
+    unsigned channels = by_channel ? matcher->channels : matcher->ring_lanes;
     enum match best = MATCH_NONE;
 
-    if (!anything_left(matcher, work, at))
-        return MATCH_NONE;
-    if (known != NULL && try_shape(matcher, work, &known->shape, at, shares) == MATCH_FULL)
-        return MATCH_FULL;
-    for (unsigned number = 0; shape_candidate(&shape, number, matcher->ring_lanes); number++) {
-        enum match match = try_shape(matcher, work, &shape, at, shares);
+    for (unsigned number = 0; shape_candidate(&layout.shape, number, channels); number++) {
+        enum match match = try_layout(matcher, work, &layout, at, shares);
         if (match == MATCH_FULL && !leaves_lane(matcher, work, at, shares)) {
-            learn(matcher, &work->collective, &shape);
+            learn(matcher, &work->collective, &layout);
+            matcher->is_confirmed |= by_channel;
             return MATCH_FULL;
         }
         if (match > best) {
             best = match;
-            best_shape = shape;
+            best_layout = layout;
         }
     }
-    return best == MATCH_NONE ? MATCH_NONE : try_shape(matcher, work, &best_shape, at, shares);
+    return best == MATCH_NONE ? MATCH_NONE : try_layout(matcher, work, &best_layout, at, shares);
+}
+
+static enum match try_ring(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
+{
+    const struct learnt *known = learnt_of(matcher, &work->collective);
+    enum match match = MATCH_NONE;
+
+    if (!anything_left(matcher, work, at) || (known != NULL && known->is_silent))
+        return MATCH_NONE;
+    if (known != NULL && try_layout(matcher, work, &known->layout, at, shares) == MATCH_FULL)
+        return MATCH_FULL;
+    if (matcher->silent > 0)
+        match = try_layouts(matcher, work, true, at, shares);
+    if (match != MATCH_NONE || matcher->is_confirmed)
+        return match;
+    return try_layouts(matcher, work, false, at, shares);
 }
 
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)

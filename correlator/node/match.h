@@ -2,7 +2,10 @@
 /*
  * Does what lies next on a member's lanes look like this call? A call is compared with the shapes that it can have on
  * the wire (shape.h; for point-to-point calls: parts that add up to its bytes); the observed slots pick one. What was
- * picked is remembered and tried first the next time. One thread.
+ * picked is remembered and tried first the next time.
+ *
+ * A member may have only some of its communicator's channels on the wire: on the others its neighbour in the ring is
+ * reached within the node. What a call sends there is silent: it is part of the shape, and not seen. One thread.
  */
 #pragma once
 
@@ -15,9 +18,16 @@ struct share { /* slots [from, to) of a lane */
 };
 typedef ARRAY(struct share) share_list;
 
+struct layout {
+    struct shape shape;
+    bool by_channel; /* block n is channel n's, on a lane or silent; else any lane may have it, and all blocks are seen
+                      */
+};
+
 struct learnt {
     struct collective collective;
-    struct shape shape;
+    struct layout layout;
+    bool is_silent; /* no lane has any of it */
 };
 
 struct matcher {
@@ -27,6 +37,9 @@ struct matcher {
     int32_t *index;    /* a lane's ring position, as last seen; -1 = unknown */
     bool *used;
     unsigned ring_lanes;
+    unsigned channels; /* that a ring collective can have */
+    unsigned silent;   /* of these, channels on which the member has no lane */
+    bool is_confirmed; /* a call fitted with silent channels: no fewer are tried any more */
     ARRAY(struct learnt) learnt;
 };
 
@@ -36,7 +49,8 @@ enum match {
     MATCH_FULL,
 };
 
-void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, uint64_t bound_ns);
+/* `channels`: of the communicator, 0 = unknown. */
+void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, unsigned channels, uint64_t bound_ns);
 void matcher_fini(struct matcher *matcher);
 
 /* True when the work, which is for this matcher's direction, has payload on a lane (as far as it is known). */
@@ -44,6 +58,14 @@ bool matcher_expects(const struct matcher *matcher, const struct work *work);
 
 /* True when the call could have used this lane. */
 bool matcher_may_use(const struct work *work, const struct lane *lane);
+
+/*
+ * True when the call may be silent altogether: little calls take fewer channels, the first ones, and the member has
+ * none of these. Once that was seen to be so (matcher_learn_silent) such a call is compared with nothing any more.
+ */
+bool matcher_may_be_silent(const struct matcher *matcher, const struct work *work);
+void matcher_learn_silent(struct matcher *matcher, const struct work *work);
+bool matcher_is_silent(const struct matcher *matcher, const struct work *work);
 
 /* Compares with the slots from at[lane] on. Fills `shares` (emptied first) unless it is MATCH_NONE. */
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares);

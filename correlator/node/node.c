@@ -15,6 +15,7 @@ struct node {
     rank_operation_records *records;
     struct naming *naming;
     struct lane_losses losses;
+    unsigned *channels; /* of each communicator, 0 = unknown */
     int32_t member;
     lane_list lanes[2];
     operation_cut_list cuts;
@@ -174,6 +175,8 @@ static uint16_t flags_of(const struct node *node, const struct operation_cut *cu
         return RANK_OPERATION_INCOMPLETE;
     if (out == PART_UNKNOWN || in == PART_UNKNOWN)
         return RANK_OPERATION_UNKNOWN_ALGORITHM;
+    if (out <= PART_SILENT && in <= PART_SILENT && out + in > PART_NONE)
+        return RANK_OPERATION_NO_WIRE;
     if (out == PART_NONE && in == PART_NONE)
         return connected ? RANK_OPERATION_INCOMPLETE : RANK_OPERATION_NO_WIRE;
     return 0;
@@ -186,6 +189,7 @@ static void fill_expected(struct record_rank_operation *record, const struct ope
         record->expected_bytes = record->observed_bytes;
         break;
     case PART_NONE:
+    case PART_SILENT:
         record->expected_bytes = 0;
         break;
     default:
@@ -326,6 +330,7 @@ static void mark_messages(struct node *node)
 static void run_member(struct node *node)
 {
     const struct member *member = member_of(node);
+    unsigned channels = member->communicator < 0 ? 0 : node->channels[member->communicator];
 
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
         lane_build(&node->lanes[direction], node->naming, node->member, direction, &node->losses);
@@ -333,8 +338,8 @@ static void run_member(struct node *node)
         fill_work(&((struct operation_cut *)array_add(&node->cuts))->work, call_of(node, i),
                   member->record.ranks_count);
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
-        operation_cut(&node->cuts, &node->lanes[direction], direction, member->record.rank, node->naming->bound_ns,
-                      &node->losses);
+        operation_cut(&node->cuts, &node->lanes[direction], direction, member->record.rank, channels,
+                      node->naming->bound_ns, &node->losses);
     add_records(node);
     mark_messages(node);
     for (size_t i = 0; i < node->cuts.count; i++)
@@ -366,11 +371,14 @@ void node_run(rank_operation_records *records, struct naming *naming, const stru
     struct node node = {
         .records = records,
         .naming = naming,
+        .channels = array_zeroed(naming->communicators.count * sizeof *node.channels),
         .losses = {.gaps = gaps, .intake = intake, .covered_from_ns = covered_from(intake, timeline)},
     };
 
+    lane_channels(node.channels, naming);
     for (size_t i = 0; i < naming->members.count; i++) {
         node.member = (int32_t)i;
         run_member(&node);
     }
+    free(node.channels);
 }

@@ -48,7 +48,8 @@ static bool expects(const struct cutter *cutter, size_t call)
 /* A call with several peers is as good as the worst of its parts. */
 static void set_state(const struct cutter *cutter, size_t call, enum part_state state)
 {
-    static const unsigned badness[] = {[PART_NONE] = 0, [PART_WHOLE] = 1, [PART_UNKNOWN] = 2, [PART_BROKEN] = 3};
+    static const unsigned badness[] = {
+        [PART_NONE] = 0, [PART_SILENT] = 1, [PART_WHOLE] = 2, [PART_UNKNOWN] = 3, [PART_BROKEN] = 4};
     struct part *part = part_of(cutter, call);
 
     if (badness[state] > badness[part->state])
@@ -130,6 +131,8 @@ static unsigned fits(struct cutter *cutter, size_t call, uint64_t *span_ns)
         if (!expects(cutter, i))
             continue;
         enum match match = matcher_try(&cutter->matcher, work, cutter->trial, &cutter->shares);
+        if (match == MATCH_NONE && matcher_may_be_silent(&cutter->matcher, work))
+            continue;
         if (match == MATCH_NONE && lanes_left(cutter, work, cutter->trial))
             return 0;
         if (match != MATCH_FULL)
@@ -323,6 +326,24 @@ static enum part_state failure(const struct cutter *cutter, const struct work *w
     return lost ? PART_BROKEN : PART_UNKNOWN;
 }
 
+/* True when the call has nothing here: what lies next is the calls' behind it. */
+static bool is_silent(struct cutter *cutter, size_t call)
+{
+    const struct work *work = work_of(cutter, call);
+    uint64_t span_ns;
+
+    if (!matcher_may_be_silent(&cutter->matcher, work))
+        return false;
+    if (matcher_is_silent(&cutter->matcher, work))
+        return true;
+    for (size_t i = 0; i < cutter->lanes->count; i++)
+        cutter->trial[i] = cutter->at[i];
+    if (fits(cutter, call + 1, &span_ns) == 0)
+        return false;
+    matcher_learn_silent(&cutter->matcher, work);
+    return true;
+}
+
 /* Does one call, or several when some of them were lost. Returns the next call. */
 static size_t cut_call(struct cutter *cutter, size_t call)
 {
@@ -335,6 +356,10 @@ static size_t cut_call(struct cutter *cutter, size_t call)
     enum match match = matcher_try(&cutter->matcher, work, cutter->at, &cutter->shares);
     if (match == MATCH_FULL && !doubt) {
         commit(cutter, call, PART_WHOLE);
+        return call + 1;
+    }
+    if (match == MATCH_NONE && !doubt && is_silent(cutter, call)) {
+        set_state(cutter, call, PART_SILENT);
         return call + 1;
     }
     if (lanes_left(cutter, work, cutter->at) && find_start(cutter, call, &start)) {
@@ -401,13 +426,13 @@ static void cut_peers(struct cutter *cutter)
 }
 
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
-                   uint64_t bound_ns, const struct lane_losses *losses)
+                   unsigned channels, uint64_t bound_ns, const struct lane_losses *losses)
 {
     struct cutter cutter = {.cuts = cuts, .lanes = lanes, .direction = direction, .losses = losses};
 
     if (lanes->count == 0)
         return;
-    matcher_init(&cutter.matcher, lanes, rank, bound_ns);
+    matcher_init(&cutter.matcher, lanes, rank, channels, bound_ns);
     cutter.at = array_zeroed(lanes->count * sizeof *cutter.at);
     cutter.trial = array_zeroed(lanes->count * sizeof *cutter.trial);
     cutter.works = array_zeroed(cuts->count * sizeof *cutter.works);

@@ -11,6 +11,7 @@
 
 enum part_state {
     PART_NONE,    /* nothing is expected in this direction */
+    PART_SILENT,  /* it took only channels that this rank does not have on the wire */
     PART_WHOLE,   /* all of it was found */
     PART_BROKEN,  /* some of it was lost, or has not come yet */
     PART_UNKNOWN, /* what was found fits no shape of the call, and nothing was lost */
@@ -28,6 +29,6 @@ struct operation_cut {
 };
 typedef ARRAY(struct operation_cut) operation_cut_list;
 
-/* Cuts one direction of the calls in `cuts` (their `work` is filled). */
+/* Cuts one direction of the calls in `cuts` (their `work` is filled). `channels`: of the communicator, 0 = unknown. */
 void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
-                   uint64_t bound_ns, const struct lane_losses *losses);
+                   unsigned channels, uint64_t bound_ns, const struct lane_losses *losses);

@@ -35,6 +35,7 @@ struct scene {
     struct intake intake;
     struct wanted wanted[CALLS_MAX][LANES];
     uint64_t now_ns[LANES];
+    unsigned channels; /* of the communicator, as far as it is known */
 };
 
 struct filler {
@@ -60,6 +61,7 @@ static void begin(struct scene *scene)
     for (size_t i = 0; i < LANES; i++) {
         struct lane *lane = array_add(&scene->lanes);
         lane->direction = LANE_SEND;
+        lane->channel = -1;
         lane->peer_rank = (INDEX + 1) % RANKS;
         scene->now_ns[i] = START_NS;
     }
@@ -99,17 +101,44 @@ static void add_ring(struct scene *scene, uint8_t kind, uint64_t count, size_t l
     end_call(scene);
 }
 
+/* The rank has two of four channels on the wire. */
+static void begin_partly(struct scene *scene)
+{
+    begin(scene);
+    scene->channels = 4;
+    scene->lanes.items[0].channel = 1;
+    scene->lanes.items[1].channel = 3;
+}
+
+/* A ring collective over the first channels, of which only those are seen that have a lane. */
+static void add_partly(struct scene *scene, uint8_t kind, uint64_t count, unsigned channels)
+{
+    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES};
+    struct work *work = &add_call(scene, kind)->work;
+
+    work->bytes = count * 4;
+    work->ring = shape_collective(&work->collective, kind, count, FLOAT32, RANKS);
+    assert_true(work->ring);
+    for (size_t lane = 0; lane < LANES; lane++) {
+        struct filler filler = {scene, lane};
+        unsigned channel = (unsigned)scene->lanes.items[lane].channel;
+        if (channel < channels)
+            shape_walk(&shape, &work->collective, INDEX, channel, add_slot, &filler);
+    }
+    end_call(scene);
+}
+
 static void check(struct scene *scene)
 {
     const struct lane_losses losses = {&scene->gaps, &scene->intake, 1};
 
-    operation_cut(&scene->cuts, &scene->lanes, LANE_SEND, 0, 0, &losses);
+    operation_cut(&scene->cuts, &scene->lanes, LANE_SEND, 0, scene->channels, 0, &losses);
     for (size_t call = 0; call < scene->cuts.count; call++) {
         struct part *part = &scene->cuts.items[call].parts[LANE_SEND];
         size_t slots = 0;
-        assert_int_equal(part->state, PART_WHOLE);
         for (size_t i = 0; i < LANES; i++)
             slots += scene->wanted[call][i].to - scene->wanted[call][i].from;
+        assert_int_equal(part->state, slots > 0 ? PART_WHOLE : PART_SILENT);
         for (size_t i = 0; i < part->shares.count; i++) {
             const struct share *share = &part->shares.items[i];
             if (share->from == share->to)
@@ -182,6 +211,42 @@ static void test_smaller_than_a_window(void **state)
     check(&scene);
 }
 
+static void test_some_channels_on_the_wire(void **state)
+{
+    static const uint64_t counts[] = {8u << 20, 8u << 20, 1000003, 8u << 20, 3000000, 3000000};
+    struct scene scene;
+    (void)state;
+    begin_partly(&scene);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        add_partly(&scene, i < 3 ? OPERATION_ALL_REDUCE : OPERATION_REDUCE_SCATTER, counts[i], 4);
+    check(&scene);
+}
+
+/* Every second call takes the first two channels: the rank has the second one, and its other lane is not used. */
+static void test_fewer_channels_than_all(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin_partly(&scene);
+    for (size_t i = 0; i < 6; i++)
+        add_partly(&scene, OPERATION_ALL_REDUCE, i % 2 == 0 ? 65536 : 1u << 20, i % 2 == 0 ? 2 : 4);
+    check(&scene);
+}
+
+/* Little calls take the first channel only: nothing of them is to be seen, and nothing is missing. */
+static void test_silent_calls(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin_partly(&scene);
+    for (size_t i = 0; i < 5; i++) {
+        add_partly(&scene, OPERATION_ALL_REDUCE, 16, 1);
+        add_partly(&scene, OPERATION_ALL_REDUCE, 1u << 20, 4);
+        add_partly(&scene, OPERATION_ALL_GATHER, 64, 1);
+    }
+    check(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +254,9 @@ int main(void)
         cmocka_unit_test(test_channels_that_drift_apart),
         cmocka_unit_test(test_little_calls_on_one_channel),
         cmocka_unit_test(test_smaller_than_a_window),
+        cmocka_unit_test(test_some_channels_on_the_wire),
+        cmocka_unit_test(test_fewer_channels_than_all),
+        cmocka_unit_test(test_silent_calls),
     };
     return cmocka_run_group_tests_name("operation", tests, NULL, NULL);
 }
