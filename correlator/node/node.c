@@ -161,13 +161,33 @@ static uint64_t held_since(struct node *node, const struct operation_cut *cut, c
     return held;
 }
 
+/* True when a send or receive stays in the machine: the peer is there too, and no queue pair leads to it. */
+static bool stays_inside(const struct node *node, const struct work *work)
+{
+    const struct member *member = member_of(node);
+
+    if (work->kind != OPERATION_SEND && work->kind != OPERATION_RECV)
+        return false;
+    int32_t peer = naming_member(node->naming, member->record.identity, work->peer);
+    if (peer < 0 || node->naming->members.items[peer].stream != member->stream)
+        return false;
+    for (size_t i = 0; i < member->queue_pairs.count; i++) {
+        int32_t index = member->queue_pairs.items[i];
+        if (node->naming->queue_pairs.items[index].role == QUEUE_PAIR_ROLE_FLUSH)
+            continue;
+        int32_t far = naming_peer_member(node->naming, index);
+        if (far == peer || far < 0)
+            return false;
+    }
+    return true;
+}
+
 static uint16_t flags_of(const struct node *node, const struct operation_cut *cut)
 {
     enum part_state out = cut->parts[LANE_SEND].state;
     enum part_state in = cut->parts[LANE_RECEIVE].state;
     const struct member *member = member_of(node);
-    bool connected = member->queue_pairs.count > 0 ||
-                     (member->process >= 0 && node->naming->processes.items[member->process].has_ownerless);
+    bool ownerless = member->process >= 0 && node->naming->processes.items[member->process].has_ownerless;
 
     if (!cut->work.ring && cut->work.bytes == 0)
         return RANK_OPERATION_NO_WIRE;
@@ -178,7 +198,9 @@ static uint16_t flags_of(const struct node *node, const struct operation_cut *cu
     if (out <= PART_SILENT && in <= PART_SILENT && out + in > PART_NONE)
         return RANK_OPERATION_NO_WIRE;
     if (out == PART_NONE && in == PART_NONE)
-        return connected ? RANK_OPERATION_INCOMPLETE : RANK_OPERATION_NO_WIRE;
+        return ownerless || (member->queue_pairs.count > 0 && !stays_inside(node, &cut->work))
+                   ? RANK_OPERATION_INCOMPLETE
+                   : RANK_OPERATION_NO_WIRE;
     return 0;
 }
 

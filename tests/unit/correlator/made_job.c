@@ -326,6 +326,10 @@ static void group(struct maker *maker)
         add_call(maker, rank, OPERATION_SEND, GROUP_BYTES / 4, next, maker->group - 1, maker->group);
         add_call(maker, rank, OPERATION_RECV, GROUP_BYTES / 4, before, maker->group - 1, maker->group);
     }
+    if (options->inside) {
+        add_call(maker, 0, OPERATION_SEND, GROUP_BYTES / 4, 2, maker->group - 1, maker->group);
+        add_call(maker, 2, OPERATION_RECV, GROUP_BYTES / 4, 0, maker->group - 1, maker->group);
+    }
     for (int rank = 0; rank < options->ranks && maker->group == 1; rank++)
         maker->pairs[rank] =
             connect_ranks(maker, rank, (rank + 1) % options->ranks, 2 * options->channels, maker->enqueue_ns);

@@ -38,6 +38,7 @@ struct made_options {
     int64_t host_offset_ns;
     bool warm_up;   /* operations before the first step that no step has */
     bool groups;    /* a send to the next rank and a receive from the one before, in one group */
+    bool inside;    /* with groups: and in each one what rank 0 sends to rank 2, to which no queue pair leads */
     bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
     bool overlaps;  /* a second communicator, whose all-reduce runs while the first one's all-gather does */
     bool pxn;       /* ranks with odd numbers send through the queue pairs of the rank before */

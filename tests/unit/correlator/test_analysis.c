@@ -129,6 +129,29 @@ static void test_queue_pairs_without_owner(void **state)
     made_destroy(job);
 }
 
+/* A send between ranks of one machine without a queue pair: nothing is missing of it, nor of the others. */
+static void test_sends_within_a_node(void **state)
+{
+    struct made_options options = plain;
+    int inside = 0;
+    (void)state;
+    options.inside = true;
+    struct made_job *job = made_create(&options);
+    struct analysis *analysis = world_analysis(job);
+    for (size_t i = 0; i < analysis->records.count; i++) {
+        const struct record_rank_operation *record = &analysis->records.items[i];
+        bool is_inside = (record->operation == OPERATION_SEND && record->rank == 0 && record->peer == 2) ||
+                         (record->operation == OPERATION_RECV && record->rank == 2 && record->peer == 0);
+        inside += is_inside;
+        assert_int_equal(record->flags & (RANK_OPERATION_NO_WIRE | RANK_OPERATION_INCOMPLETE),
+                         is_inside ? RANK_OPERATION_NO_WIRE : 0);
+    }
+    assert_int_equal(inside, 2 * options.steps);
+    assert_int_equal(observed_bytes(analysis, 0), job->sent_bytes);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
 /* PXN: what a rank sends over a neighbour's queue pair is its own all the same; only the device is the neighbour's. */
 static void test_sent_by_a_neighbour(void **state)
 {
@@ -598,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_communicators_that_overlap),
         cmocka_unit_test(test_queue_pairs_without_owner),
+        cmocka_unit_test(test_sends_within_a_node),
         cmocka_unit_test(test_sent_by_a_neighbour),
         cmocka_unit_test(test_queue_pairs_of_a_connection_are_one),
         cmocka_unit_test(test_warm_up_is_no_step),
