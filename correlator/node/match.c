@@ -22,18 +22,13 @@ static bool has_lane(const struct matcher *matcher, unsigned channel)
     return false;
 }
 
-/* Of the communicator's channels those without a lane; 0 as well when some lane's channel is not known. */
-static unsigned silent_channels(const struct matcher *matcher, unsigned channels)
+static bool all_named(const struct matcher *matcher, unsigned channels)
 {
-    unsigned silent = 0;
-
     for (size_t i = 0; i < matcher->lanes->count; i++)
         if (!matcher->lanes->items[i].point_to_point &&
             (matcher->lanes->items[i].channel < 0 || matcher->lanes->items[i].channel >= (int32_t)channels))
-            return 0;
-    for (unsigned channel = 0; channel < channels; channel++)
-        silent += !has_lane(matcher, channel);
-    return silent;
+            return false;
+    return true;
 }
 
 void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, unsigned channels, uint64_t bound_ns)
@@ -45,8 +40,10 @@ void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank,
         matcher->index[i] = -1;
         matcher->ring_lanes += !lanes->items[i].point_to_point && lanes->items[i].slots.count > 0;
     }
-    matcher->silent = silent_channels(matcher, channels);
-    matcher->channels = matcher->silent > 0 ? channels : matcher->ring_lanes;
+    matcher->is_named = all_named(matcher, channels);
+    matcher->channels = matcher->is_named ? channels : matcher->ring_lanes;
+    for (unsigned channel = 0; matcher->is_named && channel < channels; channel++)
+        matcher->silent += !has_lane(matcher, channel);
 }
 
 void matcher_fini(struct matcher *matcher)
@@ -128,7 +125,7 @@ static enum match compare_block(struct matcher *matcher, const struct work *work
 {
     const struct lane *lane = &matcher->lanes->items[lane_index];
     int32_t known = matcher->index[lane_index] < 0 ? 0 : matcher->index[lane_index];
-    int32_t indices = work->kind == OPERATION_ALL_REDUCE ? work->collective.ranks : 1;
+    int32_t indices = work->kind == OPERATION_ALL_REDUCE && !shape->tree ? work->collective.ranks : 1;
     indices = indices > INDICES_MAX ? INDICES_MAX : indices;
     enum match best = MATCH_NONE;
 
@@ -213,6 +210,27 @@ static bool leaves_lane(const struct matcher *matcher, const struct work *work, 
     return false;
 }
 
+/* Several edges of a channel's tree may be lanes here; lanes that do not fit are a ring's. */
+static enum match try_tree(struct matcher *matcher, const struct work *work, const struct shape *shape,
+                           const size_t *at, share_list *shares)
+{
+    enum match all = MATCH_FULL;
+
+    for (size_t i = 0; i < matcher->lanes->count; i++) {
+        const struct lane *lane = &matcher->lanes->items[i];
+        struct share share = {i, at[i], at[i]};
+        if (!matcher_may_use(work, lane) || at[i] >= lane->slots.count || lane->channel >= (int32_t)shape->channels)
+            continue;
+        enum match match = compare_block(matcher, work, shape, (unsigned)lane->channel, i, at[i], &share.to);
+        if (match == MATCH_NONE)
+            continue;
+        all = match < all ? match : all;
+        matcher->used[i] = true;
+        *(struct share *)array_add(shares) = share;
+    }
+    return shares->count == 0 ? MATCH_NONE : all;
+}
+
 static enum match try_layout(struct matcher *matcher, const struct work *work, const struct layout *layout,
                              const size_t *at, share_list *shares)
 {
@@ -221,6 +239,9 @@ static enum match try_layout(struct matcher *matcher, const struct work *work, c
 
     shares->count = 0;
     memset(matcher->used, 0, matcher->lanes->count * sizeof *matcher->used);
+    matcher->is_tree = layout->shape.tree;
+    if (layout->shape.tree)
+        return try_tree(matcher, work, &layout->shape, at, shares);
     for (unsigned block = 0; block < layout->shape.channels; block++) {
         struct share share = {0};
         if (layout->by_channel && !has_lane(matcher, block))
@@ -293,19 +314,22 @@ static bool anything_left(const struct matcher *matcher, const struct work *work
     return false;
 }
 
+typedef bool shape_source(struct shape *shape, unsigned number, unsigned channels);
+
 /* The first shape that fits on all lanes, else the one that fits best. */
-static enum match try_layouts(struct matcher *matcher, const struct work *work, bool by_channel, const size_t *at,
-                              share_list *shares)
+static enum match try_layouts(struct matcher *matcher, const struct work *work, shape_source *next, bool by_channel,
+                              const size_t *at, share_list *shares)
 {
     struct layout layout = {.by_channel = by_channel}, best_layout = layout;
-    unsigned channels = by_channel ? matcher->channels : matcher->ring_lanes;
+    bool fewer = !by_channel && matcher->ring_lanes < matcher->channels;
+    unsigned channels = fewer ? matcher->ring_lanes : matcher->channels;
     enum match best = MATCH_NONE;
 
-    for (unsigned number = 0; shape_candidate(&layout.shape, number, channels); number++) {
+    for (unsigned number = 0; next(&layout.shape, number, channels); number++) {
         enum match match = try_layout(matcher, work, &layout, at, shares);
         if (match == MATCH_FULL && !leaves_lane(matcher, work, at, shares)) {
             learn(matcher, &work->collective, &layout);
-            matcher->is_confirmed |= by_channel;
+            matcher->is_confirmed |= by_channel && matcher->silent > 0;
             return MATCH_FULL;
         }
         if (match > best) {
@@ -326,10 +350,12 @@ static enum match try_ring(struct matcher *matcher, const struct work *work, con
     if (known != NULL && try_layout(matcher, work, &known->layout, at, shares) == MATCH_FULL)
         return MATCH_FULL;
     if (matcher->silent > 0)
-        match = try_layouts(matcher, work, true, at, shares);
-    if (match != MATCH_NONE || matcher->is_confirmed)
-        return match;
-    return try_layouts(matcher, work, false, at, shares);
+        match = try_layouts(matcher, work, shape_candidate, true, at, shares);
+    if (match == MATCH_NONE && !matcher->is_confirmed)
+        match = try_layouts(matcher, work, shape_candidate, false, at, shares);
+    if (match == MATCH_NONE && matcher->is_named && work->kind == OPERATION_ALL_REDUCE)
+        match = try_layouts(matcher, work, shape_tree_candidate, true, at, shares);
+    return match;
 }
 
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)

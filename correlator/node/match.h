@@ -39,6 +39,8 @@ struct matcher {
     unsigned ring_lanes;
     unsigned channels; /* that a ring collective can have */
     unsigned silent;   /* of these, channels on which the member has no lane */
+    bool is_named;     /* every lane's channel is known */
+    bool is_tree;      /* what matched last is one */
     bool is_confirmed; /* a call fitted with silent channels: no fewer are tried any more */
     ARRAY(struct learnt) learnt;
 };

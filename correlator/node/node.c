@@ -17,6 +17,7 @@ struct node {
     struct lane_losses losses;
     unsigned *channels; /* of each communicator, 0 = unknown */
     int32_t member;
+    bool has_neighbour;
     lane_list lanes[2];
     operation_cut_list cuts;
 };
@@ -144,21 +145,69 @@ static uint64_t host_ready(struct node *node, const struct part *part, uint64_t 
     return ready;
 }
 
-/* When the rank held the credit for its first data, and in a chain what it passes on; 0 = unknown. */
+/* True when other ranks of the communicator are in the member's machine: what they hand it is not seen. */
+static bool has_neighbour(const struct node *node)
+{
+    const struct member *own = member_of(node);
+
+    for (size_t i = 0; i < node->naming->members.count; i++) {
+        const struct member *other = &node->naming->members.items[i];
+        if (other != own && other->communicator == own->communicator && other->stream == own->stream)
+            return true;
+    }
+    return false;
+}
+
+/* When the latest of what came first over the other lanes of a channel was there, up to `until_ns`; 0 = none. */
+static uint64_t passed_on(const struct node *node, const struct operation_cut *cut, int32_t channel, uint64_t until_ns)
+{
+    uint64_t latest = 0;
+
+    for (size_t i = 0; i < cut->parts[LANE_RECEIVE].shares.count; i++) {
+        const struct share *share = &cut->parts[LANE_RECEIVE].shares.items[i];
+        const struct lane *from = &node->lanes[LANE_RECEIVE].items[share->lane];
+        if (share->from == share->to || (channel >= 0 && from->channel != channel))
+            continue;
+        uint64_t last_ns = from->slots.items[share->from].last_ns;
+        if (last_ns > latest && last_ns <= until_ns)
+            latest = last_ns;
+    }
+    return latest;
+}
+
+/* In a tree a rank is a leaf on some channels: what it sends there first waits for nobody else. */
+static void begin_as_leaf(const struct node *node, const struct operation_cut *cut, struct totals *sent)
+{
+    uint64_t first_ns = UINT64_MAX;
+
+    for (size_t i = 0; i < cut->parts[LANE_SEND].shares.count; i++) {
+        const struct share *share = &cut->parts[LANE_SEND].shares.items[i];
+        const struct lane *lane = &node->lanes[LANE_SEND].items[share->lane];
+        const struct slot *slot = &lane->slots.items[share->from];
+        if (share->from == share->to || slot->first_ns >= first_ns ||
+            passed_on(node, cut, lane->channel, slot->first_ns) != 0)
+            continue;
+        first_ns = sent->first_ns = slot->first_ns;
+        sent->first_lane = share->lane;
+        sent->first_slot = share->from;
+    }
+}
+
+/* When the rank held the credit for its first data, and in a chain or tree what it passes on; 0 = unknown. */
 static uint64_t held_since(struct node *node, const struct operation_cut *cut, const struct totals *sent)
 {
     struct lane *lane = &node->lanes[LANE_SEND].items[sent->first_lane];
     int64_t credit = lane_credit(lane, sent->first_slot, 0);
     uint64_t held = credit < 0 ? 0 : lane->credits.items[credit].ns;
-    bool chain = cut->work.kind == OPERATION_BROADCAST || cut->work.kind == OPERATION_REDUCE;
+    uint64_t passed_ns = 0;
 
-    for (size_t i = 0; chain && i < cut->parts[LANE_RECEIVE].shares.count; i++) {
-        const struct share *share = &cut->parts[LANE_RECEIVE].shares.items[i];
-        const struct lane *from = &node->lanes[LANE_RECEIVE].items[share->lane];
-        if (share->from < share->to && from->slots.items[share->from].last_ns > held)
-            held = from->slots.items[share->from].last_ns;
-    }
-    return held;
+    if (cut->parts[LANE_SEND].is_tree && node->has_neighbour)
+        return 0;
+    if (cut->parts[LANE_SEND].is_tree)
+        passed_ns = passed_on(node, cut, lane->channel, sent->first_ns);
+    else if (cut->work.kind == OPERATION_BROADCAST || cut->work.kind == OPERATION_REDUCE)
+        passed_ns = passed_on(node, cut, -1, UINT64_MAX);
+    return passed_ns > held ? passed_ns : held;
 }
 
 /* True when a send or receive stays in the machine: the peer is there too, and no queue pair leads to it. */
@@ -240,6 +289,8 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     record->receive_active_ns = active_time(&cut->parts[LANE_RECEIVE], &node->lanes[LANE_RECEIVE]);
     record->host_ready_ns = host_ready(node, &cut->parts[LANE_RECEIVE], cut->work.enqueued_ns);
     if (sent.any) {
+        if (cut->parts[LANE_SEND].is_tree)
+            begin_as_leaf(node, cut, &sent);
         record->gpu_ready_ns = sent.first_ns;
         record->held_ns = held_since(node, cut, &sent);
     }
@@ -284,7 +335,11 @@ static void add_record(struct node *node, size_t index, uint64_t group)
     record->flags = flags_of(node, cut);
     bool known = (record->flags & (RANK_OPERATION_NO_WIRE | RANK_OPERATION_UNKNOWN_ALGORITHM)) == 0;
     bool between_pairs = work_is_between_pairs(record->operation);
-    record->algorithm = !known ? ALGORITHM_UNKNOWN : between_pairs ? ALGORITHM_POINT_TO_POINT : ALGORITHM_RING;
+    bool tree = cut->parts[LANE_SEND].is_tree || cut->parts[LANE_RECEIVE].is_tree;
+    record->algorithm = !known          ? ALGORITHM_UNKNOWN
+                        : between_pairs ? ALGORITHM_POINT_TO_POINT
+                        : tree          ? ALGORITHM_TREE
+                                        : ALGORITHM_RING;
     fill_wire(node, record, cut);
     fill_expected(record, cut);
     fill_device(node, record);
@@ -400,6 +455,7 @@ void node_run(rank_operation_records *records, struct naming *naming, const stru
     lane_channels(node.channels, naming);
     for (size_t i = 0; i < naming->members.count; i++) {
         node.member = (int32_t)i;
+        node.has_neighbour = has_neighbour(&node);
         run_member(&node);
     }
     free(node.channels);

@@ -75,6 +75,7 @@ static void commit(struct cutter *cutter, size_t call, enum part_state state)
     struct part *part = part_of(cutter, call);
 
     set_state(cutter, call, state);
+    part->is_tree = cutter->ring && cutter->matcher.is_tree;
     for (size_t i = 0; i < cutter->shares.count; i++) {
         const struct share *share = &cutter->shares.items[i];
         const struct lane *lane = &cutter->lanes->items[share->lane];

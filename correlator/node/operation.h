@@ -20,6 +20,7 @@ enum part_state {
 struct part { /* one call in one direction */
     enum part_state state;
     uint64_t bytes; /* of what is not a ring collective: payload for all peers that are connected */
+    bool is_tree;
     share_list shares;
 };
 

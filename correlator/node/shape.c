@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * NCCL's ring arithmetic (its public sources, 2.13 to 2.18; RCCL's is the same): a collective is cut into loops of one
+ * NCCL's arithmetic (its public sources, 2.13 to 2.18; RCCL's is the same): a collective is cut into loops of one
  * chunk a channel (all-reduce: one chunk a channel and rank), a chunk into slices, a slice fills one slot. Invariant:
  * the slots of all blocks together carry each byte as often as the ring passes it on.
  */
@@ -155,12 +155,28 @@ static bool plain_loop(const struct ring *ring, int64_t at, int64_t chunk, unsig
     return true;
 }
 
+/* Every edge of a tree carries all that is the block's, once in each direction. */
+static bool tree_loops(const struct ring *ring, unsigned block)
+{
+    int64_t channels = ring->shape->channels;
+    int64_t unit_bytes = (int64_t)ring->shape->threads * (ring->shape->protocol == SHAPE_SIMPLE ? 64 : 8);
+    int64_t unit = unit_bytes / ring->collective->element_bytes;
+    int64_t chunk = ring->step;
+
+    if (channels * ring->step > ring->size && unit > 0)
+        chunk = divide_up(ring->size, channels * unit) * unit;
+    for (int64_t at = 0; at < ring->size; at += channels * ring->step)
+        if (!show_chunk(ring, least(chunk, ring->size - at - (int64_t)block * chunk)))
+            return false;
+    return true;
+}
+
 static void lay_out(struct ring *ring)
 {
     const struct shape *shape = ring->shape;
     const struct line *line = &lines[shape->protocol];
     uint8_t kind = ring->collective->kind;
-    bool deep = kind != OPERATION_BROADCAST && kind != OPERATION_REDUCE; /* two slices of two steps */
+    bool deep = kind != OPERATION_BROADCAST && kind != OPERATION_REDUCE && !shape->tree; /* two slices of two steps */
     int64_t step_bytes = shape->buffer_bytes / BUFFER_STEPS;
 
     if (line->data_bytes != 0)
@@ -178,6 +194,8 @@ bool shape_walk(const struct shape *shape, const struct collective *collective, 
     struct ring ring = {.shape = shape, .collective = collective, .visit = visit, .context = context};
 
     lay_out(&ring);
+    if (shape->tree)
+        return tree_loops(&ring, block);
     for (int64_t at = 0; at < ring.size; at += ring.loop) {
         int64_t chunk = chunk_now(&ring, ring.size - at);
         bool more = collective->kind == OPERATION_ALL_REDUCE ? all_reduce_loop(&ring, at, chunk, index, block)
@@ -188,20 +206,19 @@ bool shape_walk(const struct shape *shape, const struct collective *collective, 
     return true;
 }
 
-bool shape_candidate(struct shape *shape, unsigned number, unsigned channels)
+struct kind {
+    enum shape_protocol protocol;
+    uint32_t buffer_bytes;
+};
+
+static bool candidate(struct shape *shape, const struct kind *kinds, size_t kinds_count, unsigned number,
+                      unsigned channels)
 {
     static const uint16_t threads[] = {256, 512, 544, 320, 288, 128, 64, 192, 384, 448, 576, 640, 96, 160, 224};
-    static const struct {
-        enum shape_protocol protocol;
-        uint32_t buffer_bytes;
-    } kinds[] = {
-        {SHAPE_SIMPLE, 4u << 20}, {SHAPE_LL, 256u << 10},    {SHAPE_LL, 512u << 10},
-        {SHAPE_LL128, 4915200},   {SHAPE_LL128_64, 1966080}, {SHAPE_LL128_64, 4915200},
-    };
     const unsigned threads_count = sizeof threads / sizeof threads[0];
-    unsigned kind = number / (channels * threads_count);
+    unsigned kind = channels == 0 ? 0 : number / (channels * threads_count);
 
-    if (channels == 0 || kind >= sizeof kinds / sizeof kinds[0])
+    if (channels == 0 || kind >= kinds_count)
         return false;
     *shape = (struct shape){
         .protocol = kinds[kind].protocol,
@@ -210,4 +227,28 @@ bool shape_candidate(struct shape *shape, unsigned number, unsigned channels)
         .threads = threads[number % threads_count],
     };
     return true;
+}
+
+bool shape_candidate(struct shape *shape, unsigned number, unsigned channels)
+{
+    static const struct kind kinds[] = {
+        {SHAPE_SIMPLE, 4u << 20}, {SHAPE_LL, 256u << 10},    {SHAPE_LL, 512u << 10},
+        {SHAPE_LL128, 4915200},   {SHAPE_LL128_64, 1966080}, {SHAPE_LL128_64, 4915200},
+    };
+
+    return candidate(shape, kinds, sizeof kinds / sizeof kinds[0], number, channels);
+}
+
+/* The library halves a tree's chunk down to 32 KiB until there are enough of them to keep all its levels busy. */
+bool shape_tree_candidate(struct shape *shape, unsigned number, unsigned channels)
+{
+    static const struct kind kinds[] = {
+        {SHAPE_SIMPLE, 4u << 20},   {SHAPE_SIMPLE, 2u << 20}, {SHAPE_SIMPLE, 1u << 20}, {SHAPE_SIMPLE, 512u << 10},
+        {SHAPE_SIMPLE, 256u << 10}, {SHAPE_LL, 256u << 10},   {SHAPE_LL, 512u << 10},
+    };
+    bool found = candidate(shape, kinds, sizeof kinds / sizeof kinds[0], number, channels);
+
+    if (found)
+        shape->tree = true;
+    return found;
 }

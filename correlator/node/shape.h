@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a ring collective looks like on one channel: the sizes of the pieces ("slots" of the connection's buffer) that a
+ * What a collective looks like on one channel: the sizes of the pieces ("slots" of the connection's buffer) that a
  * rank sends, in order, as NCCL's arithmetic of chunks and slices gives them. Every slot is one message with immediate
  * data on the wire, also when nothing is left for it. Pure functions, any thread.
  */
@@ -21,7 +21,8 @@ struct shape {
     enum shape_protocol protocol;
     unsigned channels;
     unsigned threads;
-    uint32_t buffer_bytes; /* of one connection */
+    uint32_t buffer_bytes; /* of one connection; of a tree eight of its chunks, which may be smaller */
+    bool tree;             /* an all-reduce that goes up a tree and down again, on all its edges alike; else a ring */
 };
 
 struct collective {
@@ -48,5 +49,8 @@ bool shape_walk(const struct shape *shape, const struct collective *collective, 
  */
 uint64_t shape_volume(const struct collective *collective);
 
-/* The number-th shape to try with at most `channels` channels, likely ones first; false when there is none left. */
+/* The number-th tree to try, in the same way. */
+bool shape_tree_candidate(struct shape *shape, unsigned number, unsigned channels);
+
+/* The number-th ring to try with at most `channels` channels, likely ones first; false when there is none left. */
 bool shape_candidate(struct shape *shape, unsigned number, unsigned channels);

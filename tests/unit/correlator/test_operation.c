@@ -36,6 +36,7 @@ struct scene {
     struct wanted wanted[CALLS_MAX][LANES];
     uint64_t now_ns[LANES];
     unsigned channels; /* of the communicator, as far as it is known */
+    bool is_tree;
 };
 
 struct filler {
@@ -89,7 +90,7 @@ static void end_call(struct scene *scene)
 /* A ring collective, its blocks on the lanes from `lane` on. */
 static void add_ring(struct scene *scene, uint8_t kind, uint64_t count, size_t lane, unsigned channels)
 {
-    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES};
+    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES, false};
     struct work *work = &add_call(scene, kind)->work;
 
     work->ring = shape_collective(&work->collective, kind, count, FLOAT32, RANKS);
@@ -113,7 +114,7 @@ static void begin_partly(struct scene *scene)
 /* A ring collective over the first channels, of which only those are seen that have a lane. */
 static void add_partly(struct scene *scene, uint8_t kind, uint64_t count, unsigned channels)
 {
-    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES};
+    const struct shape shape = {SHAPE_SIMPLE, channels, 256, STEP_BYTES, false};
     struct work *work = &add_call(scene, kind)->work;
 
     work->bytes = count * 4;
@@ -139,6 +140,7 @@ static void check(struct scene *scene)
         for (size_t i = 0; i < LANES; i++)
             slots += scene->wanted[call][i].to - scene->wanted[call][i].from;
         assert_int_equal(part->state, slots > 0 ? PART_WHOLE : PART_SILENT);
+        assert_int_equal(part->is_tree, scene->is_tree);
         for (size_t i = 0; i < part->shares.count; i++) {
             const struct share *share = &part->shares.items[i];
             if (share->from == share->to)
@@ -247,6 +249,27 @@ static void test_silent_calls(void **state)
     check(&scene);
 }
 
+/* To the parent and to a child on one channel, 3 MiB of 6 over each: a ring of four ranks would send 4.5 in other
+ * slots. */
+static void test_tree(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin(&scene);
+    scene.channels = 2;
+    scene.is_tree = true;
+    scene.lanes.items[0].channel = scene.lanes.items[1].channel = 1;
+    for (size_t i = 0; i < 5; i++) {
+        struct work *work = &add_call(&scene, OPERATION_ALL_REDUCE)->work;
+        work->ring = shape_collective(&work->collective, OPERATION_ALL_REDUCE, 6u << 18, FLOAT32, RANKS);
+        for (size_t lane = 0; lane < LANES; lane++)
+            for (unsigned slot = 0; slot < 6; slot++)
+                add_slot(&(struct filler){&scene, lane}, 512u << 10);
+        end_call(&scene);
+    }
+    check(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_some_channels_on_the_wire),
         cmocka_unit_test(test_fewer_channels_than_all),
         cmocka_unit_test(test_silent_calls),
+        cmocka_unit_test(test_tree),
     };
     return cmocka_run_group_tests_name("operation", tests, NULL, NULL);
 }

@@ -147,6 +147,24 @@ static void test_period(void **state)
     assert_int_equal(period_of("", &from, &to), 0);
 }
 
+/* Trees, by the library's arithmetic: chunks of 512 KiB in turn to each channel, and little calls in units of 12 KiB.
+ */
+static void test_trees(void **state)
+{
+    static const uint64_t first[] = {524288, 524288, 524288}, second[] = {524288, 524288, 0};
+    static const uint64_t little[] = {4000}, nothing[] = {0}, unit[] = {12288}, rest[] = {12012};
+    struct shape tree = {SHAPE_SIMPLE, 2, 192, 4u << 20, true};
+    (void)state;
+    for (unsigned block = 0; block < 2; block++) {
+        struct slots slots = slots_of(OPERATION_ALL_REDUCE, 5 * 131072, FLOAT32, 8, tree, 0, block);
+        check_slots(&slots, block == 0 ? first : second, 3);
+        slots = slots_of(OPERATION_ALL_REDUCE, 1000, FLOAT32, 8, tree, 0, block);
+        check_slots(&slots, block == 0 ? little : nothing, 1);
+        slots = slots_of(OPERATION_ALL_REDUCE, 3072 + 3003, FLOAT32, 8, tree, 0, block);
+        check_slots(&slots, block == 0 ? unit : rest, 1);
+    }
+}
+
 static void test_streak(void **state)
 {
     static const struct streak_limits limits = {.above = 45, .sure = 200};
@@ -173,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_flags_cost_their_share),
         cmocka_unit_test(test_nonsense_is_no_collective),
         cmocka_unit_test(test_period),
+        cmocka_unit_test(test_trees),
         cmocka_unit_test(test_streak),
     };
     return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
