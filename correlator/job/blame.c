@@ -6,6 +6,7 @@
  */
 #include "correlator/job/blame.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,9 +207,21 @@ static const struct rank_operation *rank_in(const struct job *job, const struct 
 
 struct transfer { /* what one rank sent to one other in one operation */
     struct pair_time pair;
-    uint64_t pace; /* picoseconds a byte */
+    int64_t pace; /* picoseconds a byte */
+    int64_t transit_ns;
 };
 typedef ARRAY(struct transfer) transfer_list;
+
+/* How long the last of what was sent was on the way, where both ends saw the same bytes. */
+static void set_transit(struct transfer *transfer, const struct rank_operation *of,
+                        const struct rank_operation *receiver)
+{
+    if (receiver->record.previous != of->record.rank || receiver->record.received_ns == 0 ||
+        receiver->record.received_bytes != of->record.observed_bytes || of->record.last_data_ns == 0)
+        return;
+    transfer->transit_ns = (int64_t)(receiver->record.received_ns - of->record.last_data_ns);
+    transfer->pair.transit_bound_ns = of->record.bound_ns + receiver->record.bound_ns;
+}
 
 static void add_transfer(const struct job *job, size_t index, const struct rank_operation *of, transfer_list *transfers)
 {
@@ -236,7 +249,8 @@ static void add_transfer(const struct job *job, size_t index, const struct rank_
         .to_ns = at_receiver ? receiver->record.received_ns : of->record.last_data_ns,
     };
     memcpy(transfer->pair.device, at_receiver ? receiver->record.device : of->record.device, DEVICE_NAME_BYTES);
-    transfer->pace = active * 1000 / of->record.observed_bytes;
+    transfer->pace = (int64_t)(active * 1000 / of->record.observed_bytes);
+    set_transit(transfer, of, receiver);
 }
 
 static int by_pair(const void *a, const void *b)
@@ -251,16 +265,18 @@ static int by_pair(const void *a, const void *b)
     return (left->to > right->to) - (left->to < right->to);
 }
 
-static uint64_t median_pace(const struct transfer *transfers, size_t count)
+static int64_t median_of(const struct transfer *transfers, size_t count, size_t member)
 {
-    int64_t *paces = array_zeroed(count * sizeof *paces);
+    int64_t *values = array_zeroed(count * sizeof *values);
 
     for (size_t i = 0; i < count; i++)
-        paces[i] = (int64_t)transfers[i].pace;
-    int64_t pace = array_median(paces, count);
-    free(paces);
-    return (uint64_t)pace;
+        memcpy(&values[i], (const char *)&transfers[i] + member, sizeof *values);
+    int64_t median = array_median(values, count);
+    free(values);
+    return median;
 }
+
+#define MEDIAN_OF(transfers, count, member) median_of((transfers), (count), offsetof(struct transfer, member))
 
 uint64_t blame_usual_ns(uint64_t bytes, uint64_t pace)
 {
@@ -287,7 +303,8 @@ static void add_pair(pair_time_list *pairs, const struct transfer *transfers, si
         pair->active_ns = sum.active_ns + add->active_ns;
         pair->excess_ns = sum.excess_ns + excess;
     }
-    pair->pace = median_pace(transfers, count);
+    pair->pace = (uint64_t)MEDIAN_OF(transfers, count, pace);
+    pair->transit_ns = MEDIAN_OF(transfers, count, transit_ns);
 }
 
 uint64_t blame_pairs(const struct job *job, pair_time_list *pairs)
@@ -299,7 +316,7 @@ uint64_t blame_pairs(const struct job *job, pair_time_list *pairs)
         for (size_t j = 0; operation->step >= 0 && j < operation->ranks; j++)
             add_transfer(job, i, &job->rank_operations.items[operation->first_rank + j], &transfers);
     }
-    uint64_t pace = median_pace(transfers.items, transfers.count);
+    uint64_t pace = (uint64_t)MEDIAN_OF(transfers.items, transfers.count, pace);
     array_sort(&transfers, by_pair);
     for (size_t from = 0, to; from < transfers.count; from = to) {
         for (to = from; to < transfers.count && by_pair(&transfers.items[from], &transfers.items[to]) == 0;)

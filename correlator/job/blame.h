@@ -30,10 +30,13 @@ struct pair_time { /* one directed pair of ranks in one step */
     int32_t to;
     uint64_t bytes;
     uint64_t active_ns;
-    uint64_t pace;     /* picoseconds a byte: median over the step's operations */
-    int64_t excess_ns; /* active_ns minus what the bytes take at the job's median pace */
+    uint64_t pace;      /* picoseconds a byte: median over the step's operations */
+    int64_t transit_ns; /* from the last frame sent to the last received, median over them; 0 = not known */
+    uint64_t transit_bound_ns;
+    int64_t excess_ns; /* active_ns minus what the bytes take at the job's median pace, or, of slower, at its own */
     bool at_receiver;  /* the receiver's port shows it, the sender's does not */
     bool slow;         /* set by who judges */
+    bool slower;       /* the same: slow compared with its own usual pace or transit */
     int32_t operation; /* where most of the excess is */
     uint64_t from_ns;  /* first data sent to last data there */
     uint64_t to_ns;

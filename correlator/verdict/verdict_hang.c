@@ -2,8 +2,9 @@
 /*
  * What hangs: an operation that is the last one of its communicator, that some ranks have begun and that has not ended,
  * for longer than the job's steps take and their spread, and a second more. Named is who is missing: who was seen to
- * live and has not given the operation. A rank that waits inside another operation that hangs is missing because of
- * that one, and is not named. Invariant: one verdict a named rank at most.
+ * live and has not given the operation, or, where all have, who alone has sent nothing. A rank that waits inside
+ * another operation that hangs is missing because of that one, and is not named. Invariant: one verdict a named rank at
+ * most.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,13 +57,28 @@ static const struct rank_operation *entered(const struct job *job, int32_t opera
     return NULL;
 }
 
+static bool began_on_wire(const struct job *job, const struct operation *operation)
+{
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        const struct record_rank_operation *record = &job->rank_operations.items[i].record;
+        if (record->observed_bytes != 0 || record->host_ready_ns != 0)
+            return true;
+    }
+    return false;
+}
+
+/* What hosts that run ahead have given after it, and no GPU has begun, says nothing of it. */
 static bool is_last(const struct job *job, size_t index)
 {
     const struct operation *operation = &job->operations.items[index];
+    bool began = began_on_wire(job, operation);
 
-    for (size_t i = index + 1; i < job->operations.count; i++)
-        if (memcmp(job->operations.items[i].communicator, operation->communicator, IDENTITY_BYTES) == 0)
+    for (size_t i = index + 1; i < job->operations.count; i++) {
+        const struct operation *other = &job->operations.items[i];
+        if (memcmp(other->communicator, operation->communicator, IDENTITY_BYTES) == 0 &&
+            (!began || (other->flags & RANK_OPERATION_NO_WIRE) != 0 || began_on_wire(job, other)))
             return false;
+    }
     return true;
 }
 
@@ -121,18 +137,15 @@ static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
 {
     const struct job *job = ward->judge->job;
     const struct operation *operation = &job->operations.items[hanging->operation];
-    size_t silent = 0, began = 0, count;
+    size_t silent = 0, count;
     size_t first = members_of(ward->host, operation->communicator, &count);
 
     for (size_t i = first; i < first + count; i++)
         if (is_missing(ward, hanging, &ward->host->members.items[i]))
             return false;
-    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
-        const struct record_rank_operation *record = &job->rank_operations.items[i].record;
-        silent += sent_nothing(record);
-        began += record->observed_bytes != 0 || record->host_ready_ns != 0;
-    }
-    return silent == 0 || began == 0;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        silent += sent_nothing(&job->rank_operations.items[i].record);
+    return silent == 0 || !began_on_wire(job, operation);
 }
 
 static void find_hanging(struct ward *ward)
@@ -245,6 +258,25 @@ static void say_ranks(struct verdict *verdict, const struct ward *ward, const st
         judge_say(verdict, "none");
 }
 
+/*
+ * The only rank that has sent nothing, though all have given the operation and data came to it: had the next one not
+ * given it credit, that one would not send either. -1: there is none, or there are several.
+ */
+static int32_t only_silent(const struct job *job, const struct operation *operation)
+{
+    int32_t found = -1;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[i];
+        if (of->record.observed_bytes != 0)
+            continue;
+        if (found >= 0 || !sent_nothing(&of->record) || of->record.received_bytes == 0)
+            return -1;
+        found = of->rank;
+    }
+    return operation->ranks == (size_t)operation->ranks_count ? found : -1;
+}
+
 static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t rank)
 {
     struct job *job = ward->judge->job;
@@ -252,6 +284,7 @@ static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t
     const struct host_failure *failure = first_failure(ward, hanging);
     struct verdict *verdict = array_add(&job->verdicts);
     int64_t waited_ns = (int64_t)(hanging->until_ns - hanging->began_ns);
+    int32_t silent = rank < 0 ? only_silent(job, operation) : -1;
 
     verdict->class = VERDICT_HANG;
     verdict->step = -1;
@@ -261,17 +294,24 @@ static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t
     verdict->size_ns = (uint64_t)waited_ns;
     verdict->bound_ns = operation->bound_ns;
     verdict->confidence = (double)waited_ns / (double)(waited_ns + ward->patience_ns);
-    if (rank < 0 && failure == NULL)
+    if (rank < 0 && failure == NULL && silent < 0)
         verdict->confidence /= 2;
+    if (silent >= 0)
+        verdict->rank = silent;
     judge_say(verdict,
               "%zu of %" PRId32 " ranks gave the operation, and it did not end within %.1f ms (the job's own "
               "steps and their spread allow for %.1f ms); missing: ",
               operation->ranks, operation->ranks_count, judge_ms(waited_ns), judge_ms(ward->patience_ns));
     say_ranks(verdict, ward, hanging, true);
     if ((operation->flags & RANK_OPERATION_NO_WIRE) == 0) {
-        judge_say(verdict, "; gave no credit: ");
+        judge_say(verdict, "; no credit is known of: "); /* that of a rank to which nothing was sent is not */
         say_ranks(verdict, ward, hanging, false);
     }
+    if (silent >= 0)
+        judge_say(verdict,
+                  "; data came to rank %" PRId32 ", and all others have sent: it alone has not, as when its GPU does "
+                  "not begin the operation",
+                  silent);
     if (failure == NULL) {
         judge_say(verdict, "; no sign of a failure was seen");
         return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Slow links. A pair is slow in a step when its messages' median pace over the step's operations is SLOW_TIMES the
- * job's median pace, in a streak of steps, or once by far more than the job's spread. Invariant: pairs over one port in
+ * job's median pace, in a streak of steps, or once by far more than the job's spread; verdict_slower.c finds those that
+ * are slower than usual by less. Invariant: pairs over one port in
  * one direction share one verdict a step.
  */
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static int32_t port_rank(const struct pair_time *pair)
     return pair->at_receiver ? pair->to : pair->from;
 }
 
-static bool same_port(const struct pair_time *a, const struct pair_time *b)
+bool judge_same_port(const struct pair_time *a, const struct pair_time *b)
 {
     return a->slow && b->slow && a->at_receiver == b->at_receiver && port_rank(a) == port_rank(b);
 }
@@ -99,9 +100,9 @@ static bool is_lasting(const uint8_t *states, size_t steps)
 
 /*
  * What the slow port costs a step: by how much the steps with it are longer than those without any slow link, median to
- * median; 0 when there are no steps to compare with.
+ * median.
  */
-static int64_t step_cost(const struct judge *judge, const struct pair_time *slow)
+struct port_cost judge_port_cost(const struct judge *judge, const struct pair_time *slow)
 {
     const struct job *job = judge->job;
     int64_t *with = array_zeroed(job->steps.count * sizeof *with);
@@ -112,7 +113,7 @@ static int64_t step_cost(const struct judge *judge, const struct pair_time *slow
 
     for (size_t i = 0; i < judge->pairs.count; i++) {
         const struct pair_time *pair = &judge->pairs.items[i];
-        states[pair->step] |= (uint8_t)((pair->slow ? 1 : 0) | (same_port(pair, slow) ? 2 : 0));
+        states[pair->step] |= (uint8_t)((pair->slow ? 1 : 0) | (judge_same_port(pair, slow) ? 2 : 0));
     }
     bool lasting = is_lasting(states, job->steps.count);
     for (size_t i = 1; i < job->steps.count; i++) {
@@ -122,7 +123,10 @@ static int64_t step_cost(const struct judge *judge, const struct pair_time *slow
         else if (states[i] == 0 && (i >= WARM_STEPS || job->steps.count <= WARM_STEPS + 1))
             without[without_count++] = duration;
     }
-    int64_t cost = without_count == 0 ? 0 : array_middle(with, with_count) - array_middle(without, without_count);
+    struct port_cost cost = {.known = without_count != 0};
+    if (cost.known)
+        cost.cost_ns = array_middle(with, with_count) - array_middle(without, without_count);
+    cost.spread_ns = array_spread(without, without_count);
     free(with);
     free(without);
     free(states);
@@ -143,7 +147,7 @@ static struct slow_port sum_port(const struct judge *judge, size_t from)
         const struct pair_time *pair = &judge->pairs.items[i];
         if (pair->step != judge->pairs.items[from].step)
             break;
-        if (!same_port(pair, &judge->pairs.items[from]))
+        if (!judge_same_port(pair, &judge->pairs.items[from]))
             continue;
         port.pairs++;
         port.excess_ns += pair->excess_ns;
@@ -164,6 +168,8 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
         worst->from, worst->to, judge_ms((int64_t)worst->active_ns), (double)worst->bytes / 1024,
         (double)worst->bytes * 1e3 / (double)worst->active_ns,
         judge_ms((int64_t)blame_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
+    if (worst->transit_ns > 0)
+        judge_say(verdict, "; the last of them was %.3f ms on the way", judge_ms(worst->transit_ns));
     if (port->pairs > 1)
         judge_say(verdict, "; %u pairs over port %s are slow, %.1f ms too long in all", port->pairs, verdict->device,
                   judge_ms(port->excess_ns));
@@ -178,7 +184,7 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
 static void judge_port(struct judge *judge, size_t from, int64_t limit)
 {
     struct slow_port port = sum_port(judge, from);
-    int64_t cost = step_cost(judge, port.worst);
+    int64_t cost = judge_port_cost(judge, port.worst).cost_ns;
     struct verdict *verdict = array_add(&judge->job->verdicts);
 
     verdict->class = VERDICT_NETWORK_SLOW;
@@ -197,11 +203,12 @@ void judge_links(struct judge *judge)
     int64_t limit = excess_limit(judge);
 
     mark_slow(judge, limit);
+    judge_slower(judge);
     for (size_t i = 0; i < judge->pairs.count; i++) {
         const struct pair_time *pair = &judge->pairs.items[i];
         bool done = false;
         for (size_t j = i; j-- > 0 && judge->pairs.items[j].step == pair->step && !done;)
-            done = same_port(pair, &judge->pairs.items[j]);
+            done = judge_same_port(pair, &judge->pairs.items[j]);
         if (pair->slow && !done)
             judge_port(judge, i, limit);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between verdict.c and those that judge: verdict_link.c (links),
+/* Between verdict.c and those that judge: verdict_link.c (links), verdict_slower.c (links slower than usual),
  * verdict_gap.c (lost frames), verdict_rank.c (ranks), verdict_cause.c (why a link was slow), verdict_host.c (why a
  * rank was late), verdict_socket.c (data over sockets), verdict_hang.c (what did not end). */
 #pragma once
@@ -17,6 +17,19 @@ struct judge {
 
 /* Marks the slow pairs and gives each slow port one verdict a step. */
 void judge_links(struct judge *judge);
+
+/* Marks the pairs that are slower than they usually are, where the steps are longer for it. */
+void judge_slower(struct judge *judge);
+
+/* Two slow pairs of one port and direction. */
+bool judge_same_port(const struct pair_time *a, const struct pair_time *b);
+
+struct port_cost {
+    int64_t cost_ns;   /* by how much steps with the slow port are longer than those without any slow link: medians */
+    int64_t spread_ns; /* of those without */
+    bool known;        /* there are some to compare with */
+};
+struct port_cost judge_port_cost(const struct judge *judge, const struct pair_time *slow);
 
 /* Gives each link whose sender waited for lost frames one verdict a step; needs the slow links judged. */
 void judge_gaps(struct judge *judge);

@@ -14,6 +14,7 @@
 #define FIRST_STEP    1 /* the one before still makes connections */
 #define STREAK_SPREAD 3 /* times the spread of a place that every step of a streak must exceed */
 #define HABIT_STEPS   2 /* quiet steps that tell what a rank usually adds */
+#define ANY_RANK      -1
 #define EXCUSED_TIMES 2 /* what was waited for lost frames explains a lateness of so many times as much */
 #define ONCE_TIMES    6 /* times what nine of ten ranks stay below that a single lateness must exceed */
 
@@ -83,7 +84,10 @@ static void add_excuse(excuse_list *excuses, int32_t step, int32_t rank, int64_t
     *(struct excuse *)array_add(excuses) = (struct excuse){.step = step, .rank = rank, .ns = ns};
 }
 
-/* Credits and data wait in a slow link, however long; where frames were lost, for as long as they were waited for. */
+/*
+ * Credits and data wait in a slow link, however long; where frames were lost, for as long as they were waited for. All
+ * others wait for what came late over a slow link, and begin the next step by as much later.
+ */
 static void list_excuses(const struct judge *judge, excuse_list *excuses)
 {
     for (size_t i = 0; i < judge->pairs.count; i++) {
@@ -92,6 +96,8 @@ static void list_excuses(const struct judge *judge, excuse_list *excuses)
             continue;
         add_excuse(excuses, pair->step, pair->from, INT64_MAX);
         add_excuse(excuses, pair->step, pair->to, INT64_MAX);
+        add_excuse(excuses, pair->step, ANY_RANK, pair->excess_ns);
+        add_excuse(excuses, pair->step + 1, ANY_RANK, pair->excess_ns);
     }
     for (size_t i = 0; i < judge->job->verdicts.count; i++) {
         const struct verdict *verdict = &judge->job->verdicts.items[i];
@@ -104,7 +110,7 @@ static void list_excuses(const struct judge *judge, excuse_list *excuses)
     array_sort(excuses, by_step_and_rank);
 }
 
-static bool link_explains(const excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
+static bool is_excused(const excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
 {
     struct excuse key = {.step = step, .rank = rank};
     size_t low = 0, high = excuses->count;
@@ -120,6 +126,11 @@ static bool link_explains(const excuse_list *excuses, int32_t step, int32_t rank
         if (excuses->items[low].ns >= ns)
             return true;
     return false;
+}
+
+static bool link_explains(const excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
+{
+    return is_excused(excuses, step, rank, ns) || is_excused(excuses, step, ANY_RANK, ns);
 }
 
 static void list_suspects(const struct judge *judge, suspect_list *suspects)

@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import sqlite3
 import statistics
@@ -77,7 +78,9 @@ def costs(program, case, truth, folder):
 def read_store(path):
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
         verdicts = store.execute(
-            "SELECT step.start_ns, step.end_ns, class, rank, peer_rank, size_ns FROM verdict JOIN step ON step.id = verdict.step"
+            "SELECT coalesce(step.start_ns, operation.start_ns), coalesce(step.end_ns, operation.end_ns), class, rank, "
+            "peer_rank, verdict.size_ns FROM verdict LEFT JOIN step ON step.id = verdict.step JOIN operation ON "
+            "operation.id = verdict.operation"
         ).fetchall()
         seen = store.execute("SELECT count(*) FROM step").fetchone()[0]
         operations = store.execute("SELECT count(*), coalesce(sum(status = 'incomplete'), 0) FROM operation").fetchone()
@@ -88,7 +91,10 @@ def true_step(truth, start_ns, end_ns):
     """The step with which the interval has most in common."""
     best, most = None, 0
     for row in truth["rows"]:
-        common = min(end_ns or start_ns, row["end_ns"] or row["begin_ns"]) - max(start_ns, row["begin_ns"])
+        if row["begin_ns"] == 0:  # never begun
+            continue
+        row_end_ns = row["end_ns"] or math.inf  # a step that hangs does not end
+        common = min(end_ns or start_ns + 1, row_end_ns) - max(start_ns, row["begin_ns"])
         if common > most:
             best, most = row["step"], common
     return best

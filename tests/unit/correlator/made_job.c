@@ -254,7 +254,8 @@ static void play(struct maker *maker, int rank, int next, struct connection *con
                  unsigned slots)
 {
     int ranks = maker->job->options.ranks;
-    uint64_t took = faulty(maker, MADE_LINK, rank) ? 10 * SLOT_NS : SLOT_NS;
+    unsigned times = maker->job->options.fault_times == 0 ? 10 : maker->job->options.fault_times;
+    uint64_t took = faulty(maker, MADE_LINK, rank) ? times * SLOT_NS : SLOT_NS;
     uint64_t all = 0;
     uint64_t at = wave->data_ns[rank];
 

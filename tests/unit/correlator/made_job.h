@@ -19,7 +19,7 @@ enum made_fault {
     MADE_NONE,
     MADE_HOST,  /* the rank enqueues the step's first operation late, and all after it */
     MADE_GPU,   /* its first kernel begins late */
-    MADE_LINK,  /* what it sends takes ten times as long */
+    MADE_LINK,  /* what it sends takes ten times as long, or fault_times */
     MADE_PROXY, /* it enqueues in time, and its proxy offers buffers and sends late */
 };
 
@@ -33,6 +33,7 @@ struct made_options {
     int fault_rank;
     int fault_first_step;
     uint64_t fault_ns;
+    unsigned fault_times; /* 0 = 10 */
     uint64_t seed;
     int64_t nic_offset_ns;
     int64_t host_offset_ns;

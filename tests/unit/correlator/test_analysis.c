@@ -302,6 +302,35 @@ static void test_slow_link_names_pair_and_device(void **state)
     made_destroy(job);
 }
 
+/*
+ * A link at half its rate, in steps 5 to the last: no constant pace tells, but its own steps before do. One that is as
+ * fast as always is not slow.
+ */
+static void test_link_slower_than_usual(void **state)
+{
+    (void)state;
+    for (unsigned times = 1; times <= 2; times++) {
+        struct made_options options = plain;
+        options.steps = 16;
+        options.fault = MADE_LINK;
+        options.fault_rank = 1;
+        options.fault_first_step = 5;
+        options.fault_times = times;
+        struct made_job *job = made_create(&options);
+        struct analysis *analysis = world_analysis(job);
+        assert_int_equal(analysis->job.verdicts.count, times == 1 ? 0 : 16 - 5);
+        for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
+            const struct verdict *verdict = &analysis->job.verdicts.items[i];
+            assert_int_equal(verdict->class, VERDICT_NETWORK_SLOW);
+            assert_int_equal(verdict->rank, 1);
+            assert_int_equal(verdict->peer_rank, 2);
+            assert_int_equal(verdict->step, 5 + (int)i);
+        }
+        analysis_destroy(&analysis);
+        made_destroy(job);
+    }
+}
+
 static void check_loss(const struct made_job *job, size_t lost)
 {
     struct analysis *analysis = analysis_create(ANALYSIS_MEMORY_BYTES);
@@ -628,6 +657,7 @@ int main(void)
         cmocka_unit_test(test_clocks_that_differ),
         cmocka_unit_test(test_each_fault_names_its_rank),
         cmocka_unit_test(test_slow_link_names_pair_and_device),
+        cmocka_unit_test(test_link_slower_than_usual),
         cmocka_unit_test(test_loss_touches_only_what_it_hit),
         cmocka_unit_test(test_runs_of_messages_are_the_messages),
         cmocka_unit_test(test_bursts_make_vague_and_never_wrong),
