@@ -67,6 +67,21 @@ static void list_places(const struct job *job, place_list *places)
     array_sort(places, by_key);
 }
 
+/*
+ * A GPU that kept its data back longer than a turn-around, most of the time with credit, was not ready before either:
+ * how long it took does not depend on when the peer gave credit.
+ */
+static void measure_gpu(const struct rank_operation *of, struct blame *blame)
+{
+    bool latest = (of->record.flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
+
+    blame->took_ns[BLAME_GPU] = blame->wait_ns[BLAME_GPU];
+    if (latest || blame->hidden_ns[BLAME_GPU] > blame->wait_ns[BLAME_GPU])
+        return;
+    blame->took_ns[BLAME_GPU] += blame->hidden_ns[BLAME_GPU];
+    blame->hidden_ns[BLAME_GPU] = 0;
+}
+
 static void measure(const struct rank_operation *of, struct blame *blame)
 {
     const struct record_rank_operation *record = &of->record;
@@ -86,6 +101,8 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     if (record->gpu_ready_ns > held_ns)
         blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - held_ns);
     blame->hidden_ns[BLAME_GPU] = (int64_t)(held_ns - free_ns);
+    blame->took_ns[BLAME_HOST] = blame->wait_ns[BLAME_HOST];
+    measure_gpu(of, blame);
 }
 
 /* How much later than the others (their lower median) the rank's host was ready. */
@@ -109,6 +126,33 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /*
+ * By how much the rank's GPU took longer than the others' (their lower median) in this very operation, and by how much
+ * its first data came after theirs, whichever is less: who sends no later than others holds nobody up.
+ */
+static int64_t gpu_late(const struct job *job, const struct blame *blames, size_t index)
+{
+    const struct operation *operation = &job->operations.items[job->rank_operations.items[index].operation];
+    const struct record_rank_operation *own = &job->rank_operations.items[index].record;
+    int64_t *took = array_zeroed(operation->ranks * sizeof *took);
+    int64_t *first = array_zeroed(operation->ranks * sizeof *first);
+    size_t took_count = 0, first_count = 0;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        uint64_t first_data_ns = job->rank_operations.items[i].record.first_data_ns;
+        if (i != index && blames[i].known)
+            took[took_count++] = blames[i].took_ns[BLAME_GPU];
+        if (i != index && first_data_ns != 0)
+            first[first_count++] = (int64_t)first_data_ns;
+    }
+    int64_t late = blames[index].took_ns[BLAME_GPU] - array_median(took, took_count);
+    if (own->first_data_ns != 0 && first_count > 0)
+        late = smaller(late, (int64_t)own->first_data_ns - array_median(first, first_count));
+    free(took);
+    free(first);
+    return late;
+}
+
+/*
  * What is usual for one rank: a quantile of the other ranks' waits, so that a late rank is not measured against itself.
  * Where there are many ranks one of them does not matter, and `rank` is -1: nobody is left out.
  */
@@ -121,7 +165,7 @@ static int64_t usual_wait(const struct job *job, const struct blame *blames, con
     for (size_t i = 0; i < count; i++) {
         size_t index = places[i].rank_operation;
         if (blames[index].known && (rank < 0 || job->rank_operations.items[index].rank != rank))
-            values[known++] = blames[index].wait_ns[part];
+            values[known++] = blames[index].took_ns[part];
     }
     int64_t usual = array_quantile(values, known, part == BLAME_GPU ? 100 : 500);
     free(values);
@@ -162,14 +206,14 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
         struct blame *blame = &blames[index];
         if (!blame->known)
             continue;
-        values[known++] = blame->wait_ns[part];
+        values[known++] = blame->took_ns[part];
         blame->place = places[i].key;
         int32_t rank = job->rank_operations.items[index].rank;
         bool left_out = rank >= 0 && rank < LEFT_OUT_RANKS;
-        blame->own_ns[part] = blame->wait_ns[part] - (left_out ? usual.ranks[rank] : usual.all);
-        blame->late_ns[part] = job->rank_operations.items[index].late_ns;
-        if (part == BLAME_HOST)
-            blame->late_ns[part] = smaller(blame->late_ns[part], host_late(job, blames, index));
+        blame->own_ns[part] = blame->took_ns[part] - (left_out ? usual.ranks[rank] : usual.all);
+        blame->late_ns[part] =
+            smaller(job->rank_operations.items[index].late_ns,
+                    part == BLAME_HOST ? host_late(job, blames, index) : gpu_late(job, blames, index));
     }
     int64_t spread = array_spread(values, known);
     for (size_t i = 0; i < count; i++)

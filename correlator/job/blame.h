@@ -15,13 +15,14 @@ enum blame_part {
 
 struct blame { /* of one rank operation; ns */
     bool known;
-    uint64_t place;                 /* equal for the same operation of every step */
-    int64_t ready_ns;               /* when its host was ready */
-    int64_t wait_ns[BLAME_PARTS];   /* how long each part took; of the GPU's, while it held credit */
+    uint64_t place;               /* equal for the same operation of every step */
+    int64_t ready_ns;             /* when its host was ready */
+    int64_t wait_ns[BLAME_PARTS]; /* how long each part took; of the GPU's, while it held credit */
+    int64_t took_ns[BLAME_PARTS]; /* what is compared: wait_ns, and of a GPU known to be ready later, from its start */
     int64_t hidden_ns[BLAME_PARTS]; /* how much longer it may have taken: the GPU's while there was no credit */
-    int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: its wait beyond the usual one at this place */
+    int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: took_ns beyond the usual one at this place */
     int64_t late_ns[BLAME_PARTS];   /* how far that made the rank late, compared with the others */
-    int64_t spread_ns[BLAME_PARTS]; /* of wait_ns at this place, over ranks and steps */
+    int64_t spread_ns[BLAME_PARTS]; /* of took_ns at this place, over ranks and steps */
 };
 
 struct pair_time { /* one directed pair of ranks in one step */

@@ -9,31 +9,50 @@
 #include "correlator/turn.h"
 
 #define PROMPT_TIMES 2
+#define CREDIT_TIMES 8 /* times what a credit takes that sending may take at most: the same thread does both */
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Marks the data that followed its credit as soon as it usually does. */
-static void mark_prompt(struct job *job, const struct turn *turns, size_t count)
+/* What so many of a thousand of a rank's data, or its first credits, stay below after it could give them; 0: unknown.
+ */
+static uint64_t usual_turn(const struct job *job, const struct turn *turns, size_t count, bool credit)
 {
     int64_t *waits = array_zeroed(count * sizeof *waits);
     size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[turns[i].index];
-        uint64_t since = later(of->record.held_ns, of->before_ns);
-        if (of->record.held_ns != 0 && of->before_ns != 0 && of->record.gpu_ready_ns > since)
-            waits[known++] = (int64_t)(of->record.gpu_ready_ns - since);
+        const struct record_rank_operation *record = &of->record;
+        uint64_t cause = credit ? record->enqueued_ns : record->held_ns;
+        uint64_t since = later(cause, of->before_ns);
+        uint64_t done = credit ? record->host_ready_ns : record->gpu_ready_ns;
+        if (cause != 0 && of->before_ns != 0 && done > since)
+            waits[known++] = (int64_t)(done - since);
     }
     uint64_t usual = (uint64_t)array_quantile(waits, known, 250);
+    free(waits);
+    return usual;
+}
+
+/*
+ * Marks the data that followed its credit as soon as it usually does. Where hosts run ahead of their GPUs, credit lies
+ * there while the GPU computes, every time: that is no turn-around.
+ */
+static void mark_prompt(struct job *job, const struct turn *turns, size_t count)
+{
+    uint64_t usual = usual_turn(job, turns, count, false);
+    uint64_t credit = usual_turn(job, turns, count, true);
+
+    if (credit != 0 && usual > CREDIT_TIMES * credit)
+        usual = CREDIT_TIMES * credit;
     for (size_t i = 0; i < count; i++) {
         struct record_rank_operation *record = &job->rank_operations.items[turns[i].index].record;
         if (record->held_ns == 0 || record->gpu_ready_ns <= record->held_ns + PROMPT_TIMES * usual)
             record->flags |= RANK_OPERATION_GPU_READY_LATEST;
     }
-    free(waits);
 }
 
 static void find_before(struct job *job)

@@ -6,7 +6,9 @@
  * neither, the same from its enqueue. Late by: arrival minus the (lower) median arrival of the operation's other ranks.
  * Data that
  * follows its credit within twice the rank's usual turn-around (the lower quartile of the time from the later of credit
- * and end of the operation before to the first data) says only that the GPU was ready by then. Part of the job stage.
+ * and end of the operation before to the first data) says only that the GPU was ready by then. Where hosts run ahead of
+ * their GPUs that wait is no turn-around, so it counts as one only up to eight times what the rank's first credit
+ * usually takes after its enqueue. Part of the job stage.
  */
 #pragma once
 

@@ -17,6 +17,9 @@
 #define ANY_RANK      -1
 #define EXCUSED_TIMES 2 /* what was waited for lost frames explains a lateness of so many times as much */
 #define ONCE_TIMES    6 /* times what nine of ten ranks stay below that a single lateness must exceed */
+#define LATE_PARTS    4 /* a rank must be late in a step by such a part of what its streak has in common */
+#define FEW_RANKS     16
+#define NOBODY        INT32_MIN
 
 struct suspect { /* one rank operation, to be sorted */
     uint64_t place;
@@ -161,18 +164,25 @@ static void list_suspects(const struct judge *judge, suspect_list *suspects)
     array_sort(suspects, by_place);
 }
 
-/* What so many of a thousand of the job's waits stay below, beyond their usual length. */
-static int64_t job_noise(const suspect_list *suspects, enum blame_part part, unsigned per_mille)
+/* What so many of a thousand of these waits stay below, beyond their usual length, without those of one rank. */
+static int64_t noise_of(const struct suspect *suspects, size_t count, enum blame_part part, unsigned per_mille,
+                        int32_t left_out)
 {
-    int64_t *values = array_zeroed(suspects->count * sizeof *values);
-    size_t count = 0;
+    int64_t *values = array_zeroed(count * sizeof *values);
+    size_t used = 0;
 
-    for (size_t i = 0; i < suspects->count; i++)
-        if (suspects->items[i].part == part)
-            values[count++] = suspects->items[i].own_ns;
-    int64_t noise = array_quantile(values, count, per_mille);
+    for (size_t i = 0; i < count; i++)
+        if (suspects[i].part == part && suspects[i].rank != left_out)
+            values[used++] = suspects[i].own_ns;
+    int64_t noise = array_quantile(values, used, per_mille);
     free(values);
     return noise > 0 ? noise : 0;
+}
+
+/* Of all the job's waits. */
+static int64_t job_noise(const suspect_list *suspects, enum blame_part part, unsigned per_mille)
+{
+    return noise_of(suspects->items, suspects->count, part, per_mille, NOBODY);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -209,7 +219,7 @@ static bool makes_late(const struct judge *judge, const struct suspect *series, 
         }
     int64_t median = array_median(own, used);
     bool host = count > 0 && series[0].part == BLAME_HOST;
-    int64_t least = is_tight(own, used, median) ? median / 4 : host ? median / 2 : median / 3 * 2;
+    int64_t least = is_tight(own, used, median) ? median / LATE_PARTS : host ? median / 2 : median / 3 * 2;
     bool makes = used > 0 && array_median(late, used) > least;
     free(late);
     free(own);
@@ -238,11 +248,12 @@ static int64_t own_habit(const int64_t *values, size_t count, const int64_t *com
     return habit;
 }
 
+/* In a step in which nobody waited for it, a rank that is slow as ever is no fault either. */
 static void mark_one(const struct judge *judge, struct suspect *suspect, int64_t common_ns, int64_t once_ns)
 {
     int64_t late = judge->blames[suspect->index].late_ns[suspect->part];
 
-    suspect->streak = common_ns != 0;
+    suspect->streak = common_ns != 0 && late > common_ns / LATE_PARTS;
     suspect->stands_out = suspect->streak || (suspect->own_ns > once_ns && late > once_ns);
     if (suspect->streak)
         suspect->own_ns = common_ns;
@@ -282,21 +293,60 @@ static void mark_series(const struct judge *judge, struct suspect *series, size_
     free(common);
 }
 
-static void mark_suspects(const struct judge *judge, suspect_list *suspects)
+static size_t series_end(const struct suspect *suspects, size_t count, size_t from)
+{
+    size_t to = from;
+
+    while (to < count && suspects[to].place == suspects[from].place && suspects[to].rank == suspects[from].rank &&
+           suspects[to].part == suspects[from].part)
+        to++;
+    return to;
+}
+
+/*
+ * What a single lateness at one place of the step must exceed: its waits may vary more than others'. A rank is not
+ * measured against itself; among many, it does not matter.
+ */
+static void limit_place(struct suspect *place, size_t count, int64_t once_ns)
+{
+    int64_t all_ns[BLAME_PARTS];
+    size_t ranks = 1;
+
+    for (size_t i = 1; i < count; i++)
+        ranks += place[i].rank != place[i - 1].rank;
+    for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+        all_ns[part] = noise_of(place, count, part, 900, NOBODY);
+    for (size_t from = 0, to; from < count; from = to) {
+        enum blame_part part = place[from].part;
+        int64_t noise = ranks > FEW_RANKS ? all_ns[part] : noise_of(place, count, part, 900, place[from].rank);
+        to = series_end(place, count, from);
+        for (size_t i = from; i < to; i++)
+            place[i].limit_ns = larger(once_ns, array_multiple(noise, ONCE_TIMES));
+    }
+}
+
+static void limit_once(suspect_list *suspects)
 {
     int64_t noise = larger(job_noise(suspects, BLAME_HOST, 900), job_noise(suspects, BLAME_GPU, 900));
-    int64_t once_ns = array_multiple(noise, ONCE_TIMES);
+
+    for (size_t from = 0, to; from < suspects->count; from = to) {
+        for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place;)
+            to++;
+        limit_place(&suspects->items[from], to - from, array_multiple(noise, ONCE_TIMES));
+    }
+}
+
+static void mark_suspects(const struct judge *judge, suspect_list *suspects)
+{
     int64_t noise_ns[BLAME_PARTS];
 
     for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
         noise_ns[part] = larger(judge->share_ns, job_noise(suspects, part, 800));
-
+    limit_once(suspects);
     for (size_t from = 0, to; from < suspects->count; from = to) {
-        for (to = from; to < suspects->count && suspects->items[to].place == suspects->items[from].place &&
-                        suspects->items[to].rank == suspects->items[from].rank &&
-                        suspects->items[to].part == suspects->items[from].part;)
-            to++;
-        mark_series(judge, &suspects->items[from], to - from, noise_ns[suspects->items[from].part], once_ns);
+        struct suspect *series = &suspects->items[from];
+        to = series_end(suspects->items, suspects->count, from);
+        mark_series(judge, series, to - from, noise_ns[series->part], series->limit_ns);
     }
 }
 
@@ -363,7 +413,7 @@ static void say_gpu(const struct judge *judge, struct verdict *verdict, const st
     judge_say(verdict,
               " its first data came %.1f ms after %s, of which it held credit for %.1f ms; the other ranks' data came "
               "within %.1f ms",
-              judge_ms(blame->wait_ns[BLAME_GPU] + blame->hidden_ns[BLAME_GPU]),
+              judge_ms(larger(blame->took_ns[BLAME_GPU], blame->wait_ns[BLAME_GPU] + blame->hidden_ns[BLAME_GPU])),
               after_before ? "its operation before had ended" : "the enqueue", judge_ms(blame->wait_ns[BLAME_GPU]),
               judge_ms(others_gpu_wait(judge, of)));
 }
