@@ -3,8 +3,9 @@
  * Why a rank was late: a verdict that a rank's host or GPU was late gets the class of what its threads, or its posts,
  * were told to have done in that very time, when that explains the lateness. It explains it when it exceeds by so much
  * what nine of ten quiet waits at the same place of the step have, and what the other ranks have beside it, but for as
- * much as the job's waits vary by anyhow. Invariant: without such an explanation a verdict keeps its class, and says
- * whether there was nothing to be seen or nobody who looked.
+ * much as the job's waits vary by anyhow. A thread of the library polls as long as it waits, whatever for, so what
+ * keeps it from running grows with the wait: there the usual part of the time counts as well. Invariant: without such
+ * an explanation a verdict keeps its class, and says whether there was nothing to be seen or nobody who looked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct habit { /* what quiet waits at a place of the step have */
     uint64_t place;
     enum window window;
     int64_t amounts[HOST_KINDS_MAX];
+    int64_t permille[HOST_KINDS_MAX]; /* of the wait */
 };
 
 struct noisy { /* a rank with a verdict in a step */
@@ -121,21 +123,42 @@ static bool is_quiet(const struct inquest *inquest, size_t index)
            bsearch(&key, inquest->noisy.items, inquest->noisy.count, sizeof key, by_step_and_rank) == NULL;
 }
 
+struct share {
+    int64_t amount;
+    int64_t permille; /* of the window */
+};
+
+static struct share share_of(const struct inquest *inquest, size_t kind, const struct rank_operation *of,
+                             enum window window)
+{
+    struct span span = span_of(of, window);
+    int64_t amount = (int64_t)sum_of(inquest, &host_kinds[kind], of, window).likely;
+    int64_t length = span.to_ns > span.from_ns ? (int64_t)(span.to_ns - span.from_ns) : 0;
+
+    return (struct share){amount, length == 0 ? 0 : (int64_t)((double)amount * 1000 / (double)length)};
+}
+
 static void measure_habit(const struct inquest *inquest, struct habit *habit)
 {
     const struct judge *judge = inquest->judge;
     const struct job *job = judge->job;
-    int64_t *values = array_zeroed((job->rank_operations.count + 1) * sizeof *values);
+    int64_t *amounts = array_zeroed((job->rank_operations.count + 1) * sizeof *amounts);
+    int64_t *permille = array_zeroed((job->rank_operations.count + 1) * sizeof *permille);
 
     for (size_t kind = 0; kind < host_kinds_count; kind++) {
         size_t count = 0;
-        for (size_t i = 0; i < job->rank_operations.count; i++)
-            if (judge->blames[i].place == habit->place && is_quiet(inquest, i))
-                values[count++] =
-                    (int64_t)sum_of(inquest, &host_kinds[kind], &job->rank_operations.items[i], habit->window).likely;
-        habit->amounts[kind] = array_quantile(values, count, 900);
+        for (size_t i = 0; i < job->rank_operations.count; i++) {
+            if (judge->blames[i].place != habit->place || !is_quiet(inquest, i))
+                continue;
+            struct share share = share_of(inquest, kind, &job->rank_operations.items[i], habit->window);
+            amounts[count] = share.amount;
+            permille[count++] = share.permille;
+        }
+        habit->amounts[kind] = array_quantile(amounts, count, 900);
+        habit->permille[kind] = array_quantile(permille, count, 900);
     }
-    free(values);
+    free(amounts);
+    free(permille);
 }
 
 static const struct habit *habit_of(struct inquest *inquest, enum window window)
@@ -153,19 +176,37 @@ static const struct habit *habit_of(struct inquest *inquest, enum window window)
 }
 
 /* What the operation's other ranks have meanwhile: what all have holds up nobody in particular. */
-static int64_t others_have(const struct inquest *inquest, const struct host_kind *kind, enum window window)
+static struct share others_have(const struct inquest *inquest, size_t kind, enum window window)
 {
     const struct job *job = inquest->judge->job;
     const struct operation *operation = &job->operations.items[job->rank_operations.items[inquest->index].operation];
-    int64_t *values = array_zeroed((operation->ranks + 1) * sizeof *values);
+    int64_t *amounts = array_zeroed((operation->ranks + 1) * sizeof *amounts);
+    int64_t *permille = array_zeroed((operation->ranks + 1) * sizeof *permille);
     size_t count = 0;
 
-    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
-        if (i != inquest->index)
-            values[count++] = (int64_t)sum_of(inquest, kind, &job->rank_operations.items[i], window).likely;
-    int64_t median = array_median(values, count);
-    free(values);
-    return median;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        if (i == inquest->index)
+            continue;
+        struct share share = share_of(inquest, kind, &job->rank_operations.items[i], window);
+        amounts[count] = share.amount;
+        permille[count++] = share.permille;
+    }
+    struct share others = {array_median(amounts, count), array_median(permille, count)};
+    free(amounts);
+    free(permille);
+    return others;
+}
+
+static int64_t usual_of(struct inquest *inquest, size_t kind, enum window window, struct span span)
+{
+    const struct habit *habit = habit_of(inquest, window);
+    struct share others = others_have(inquest, kind, window);
+    int64_t usual = habit->amounts[kind] > others.amount ? habit->amounts[kind] : others.amount;
+    int64_t permille = habit->permille[kind] > others.permille ? habit->permille[kind] : others.permille;
+    int64_t part = (int64_t)((double)(span.to_ns - span.from_ns) * (double)permille / 1000);
+    bool polls = host_kinds[kind].role == HOST_DELAY_SERVES;
+
+    return polls && part > usual ? part : usual;
 }
 
 /* ---- what explains ---- */
@@ -201,9 +242,7 @@ static void look(struct inquest *inquest, size_t kind)
     sight->sum = sum_of(inquest, of, rank, window);
     if (sight->sum.first_row < 0)
         return;
-    int64_t habit = habit_of(inquest, window)->amounts[kind];
-    int64_t others = others_have(inquest, of, window);
-    sight->usual = habit > others ? habit : others;
+    sight->usual = usual_of(inquest, kind, window, span_of(rank, window));
     sight->explains = of->weight != 0 &&
                       (int64_t)sight->sum.most - sight->usual >= needed_ns(inquest, span_of(rank, window)) &&
                       (int64_t)sight->sum.likely - sight->usual >= size_of(inquest) / 2;
