@@ -378,6 +378,8 @@ static void count_data(struct meter *meter, struct flow *flow, const struct fram
         note_look(flow, frame);
     if (place == SEQUENCE_NEXT && begins_message(frame))
         note_begin(meter, flow, frame);
+    else if (place == SEQUENCE_LATE && begins_message(frame))
+        reuse_note(&flow->reuse, frame);
     if (place != SEQUENCE_NEXT || at_ns - before_ns >= RECOVERY_PAUSE_NS)
         judge(meter, flow, frame, place, at_ns - before_ns, &counted);
     window_note(meter->windows, &flow->windows, flow->number, &counted);

@@ -193,6 +193,22 @@ static void test_a_new_connection_to_the_same_memory(void **state)
     assert_int_equal(flow_count(fixture->meter.flows), 2);
 }
 
+/* A message that was lost on its way here comes late, and then once more: the same message, no new connection. */
+static void test_a_late_message_again(void **state)
+{
+    struct fixture *fixture = *state;
+
+    for (uint32_t psn = 0; psn < 400; psn++)
+        if (psn != 390)
+            pass_write(fixture, psn, 0x10000 + psn * 64);
+    pass_write(fixture, 390, 0x10000 + 390 * 64);
+    pass_write(fixture, 390, 0x10000 + 390 * 64);
+    assert_int_equal(flow_count(fixture->meter.flows), 1);
+    assert_int_equal(total_of(fixture, 1)->data_frames, 401);
+    assert_int_equal(total_of(fixture, 1)->late_frames, 1);
+    assert_int_equal(total_of(fixture, 1)->repeated_frames, 1);
+}
+
 static void test_no_room_for_a_flow(void **state)
 {
     struct fixture *fixture = *state;
@@ -242,6 +258,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_new_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_new_connection_soon, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_new_connection_to_the_same_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_late_message_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_room_for_a_flow, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vantage, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_little_memory, setup, teardown),
