@@ -14,6 +14,7 @@
 
 #define ASK_INTERVAL_NS 250000000ULL
 #define ASK_STEPS_MAX   8 /* older ones are over: their windows are gone */
+#define MARGIN_PART     4 /* of the step, before and after it: its edges may move yet */
 
 struct asked { /* of a control link */
     uint64_t asked_ns;
@@ -38,11 +39,12 @@ void asker_create(struct asker **asker, struct controls *controls)
 static bool ask(struct asker *asker, size_t link, const struct analysis *analysis, size_t stream,
                 const struct step *step)
 {
+    uint64_t margin_ns = (step->end_ns - step->start_ns) / MARGIN_PART;
     const struct record_trigger trigger = {
         .header = {.kind = RECORD_TRIGGER, .length_bytes = sizeof trigger, .source = ++asker->trigger},
         .boot_id = analysis->intake.streams.items[stream].boot_id,
-        .from_ns = timeline_unmap(&analysis->timeline, stream, step->start_ns),
-        .to_ns = timeline_unmap(&analysis->timeline, stream, step->end_ns),
+        .from_ns = timeline_unmap(&analysis->timeline, stream, step->start_ns - margin_ns),
+        .to_ns = timeline_unmap(&analysis->timeline, stream, step->end_ns + margin_ns),
     };
 
     return controls_send(asker->controls, link, &trigger, sizeof trigger, 1);

@@ -33,8 +33,8 @@ def main():
     store, tap = Store(os.path.join(sys.argv[1], "qpscope.db")), Tap()
     window_ns = store.rows("SELECT MAX(window_ns) AS ns FROM emitter WHERE kind = 'nic'")[0]["ns"]
     judged = store.rows("SELECT * FROM step WHERE id IN (SELECT step FROM verdict)")
-    # Steps overlap a little, so a step that was not asked about has windows of its neighbours at its edges.
-    asked = [step for step in judged if sums(store, WINDOWS, step, -(step["end_ns"] - step["start_ns"]) // 3)]
+    # A step is asked for with a quarter of it before and after, so one that was not asked for has windows of its neighbours'.
+    asked = [step for step in judged if sums(store, WINDOWS, step, -(step["end_ns"] - step["start_ns"]) * 9 // 20)]
     whole = [step for step in asked if next(compare(store, step, window_ns), None) is None]
     tap.check("windows of judged steps were asked for while the job ran", [] if asked else [f"none of {len(judged)}"],
               f"{len(asked)} of {len(judged)} judged steps")
