@@ -53,11 +53,17 @@ static struct analysis *make_analysis(uint32_t pairs, uint32_t second)
     return analysis;
 }
 
+/* Waits until the connection is counted: one that is counted after the first batch is told all once more. */
 static void open_nic(struct fixture *fixture)
 {
     const struct link_options options = {.role = LINK_RECEIVE, .url = fixture->url, .boot_id = 2};
+    uint64_t before = controls_connections(fixture->controls, 0);
 
     assert_int_equal(link_open(&fixture->nic, &options), 0);
+    for (unsigned waited_ms = 0; controls_connections(fixture->controls, 0) == before; waited_ms += 10) {
+        assert_true(waited_ms < 20000);
+        usleep(10000);
+    }
 }
 
 static int setup(void **state)
