@@ -28,6 +28,7 @@ struct delay {
     __u64 sent_bytes;   /* over TCP */
     __u64 minor_faults; /* as they stood at from_ns */
     __u64 major_faults;
+    __u64 socket;          /* that it sent on last */
     __u32 retransmissions; /* of TCP, on sockets that it sent on */
     __u32 switches;
     __u32 state;

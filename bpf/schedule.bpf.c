@@ -68,6 +68,17 @@ static __always_inline void emit_stay(const struct task_struct *task, const stru
     ring_submit_lazily(event);
 }
 
+/* What was sent again on a socket is the thread's that sent on it last, or looks at it first. */
+static __always_inline void charge(struct delay *delay, __u64 socket)
+{
+    __u32 *known = bpf_map_lookup_elem(&delay_sockets, &socket);
+    if (known == NULL || *known == 0)
+        return;
+    const __u32 retransmissions = *known;
+    delay->retransmissions += retransmissions;
+    __sync_fetch_and_add(known, -retransmissions);
+}
+
 static __always_inline void emit_sums(const struct task_struct *task, const struct delay *delay)
 {
     struct event_delay *event = ring_reserve(EVENT_DELAY, sizeof *event);
@@ -155,6 +166,8 @@ static __always_inline void come(struct task_struct *task)
     delay->off_ns = 0;
     if (now_ns - delay->from_ns < DELAY_INTERVAL_NS)
         return;
+    if (delay->socket != 0)
+        charge(delay, delay->socket);
     emit_sums(task, delay);
     restart(task, delay, now_ns);
 }
@@ -187,14 +200,10 @@ static __always_inline int note_sent(const struct sock *socket, int sent_bytes)
     delay->sent_bytes += (__u64)sent_bytes;
     const __u64 key = (__u64)socket;
     const __u32 none = 0;
-    __u32 *known = bpf_map_lookup_elem(&delay_sockets, &key);
-    if (known == NULL)
+    if (bpf_map_lookup_elem(&delay_sockets, &key) == NULL)
         bpf_map_update_elem(&delay_sockets, &key, &none, BPF_ANY);
-    if (known == NULL || *known == 0)
-        return 0;
-    const __u32 retransmissions = *known;
-    delay->retransmissions += retransmissions;
-    __sync_fetch_and_add(known, -retransmissions);
+    delay->socket = key;
+    charge(delay, key);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum doctor_status {
     DOCTOR_OK,
@@ -44,3 +45,13 @@ extern const size_t doctor_checks_count;
 
 const char *doctor_status_name(enum doctor_status status);
 const char *doctor_program_name(enum doctor_program program);
+
+#define DOCTOR_DAEMONS  3
+#define DOCTOR_STALE_NS INT64_C(10000000000) /* a running correlator writes its store oftener */
+
+/* The n-th of qpscope's daemons: its short name ("nic"), and how many processes of it run. */
+const char *doctor_daemon_name(size_t daemon);
+size_t doctor_daemon_count(const struct doctor_machine *machine, size_t daemon);
+
+/* How long ago the store, or its log, was written; 0 when it is not there. */
+int64_t doctor_store_age_ns(const char *store);

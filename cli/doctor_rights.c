@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/text.h"
+#include "report/form/text.h"
 #include "wire/preemption.h"
 
 #define CAP_NET_RAW    13

@@ -12,11 +12,10 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "cli/store_reader.h"
-#include "cli/text.h"
+#include "report/form/text.h"
+#include "report/read/store_reader.h"
 
 #define FREE_LEAST_BYTES (1ull << 30)
-#define STALE_S          10
 #define LINE_BYTES       4096
 #define PROCESSES        "/proc/[0-9]*"
 
@@ -88,7 +87,7 @@ void doctor_look_time_namespace(const struct doctor_machine *machine, struct doc
 static const struct {
     const char *name;
     const char *command;
-} daemons[] = {
+} daemons[DOCTOR_DAEMONS] = {
     {"nic", "qpscope-nic"},
     {"host", "qpscope-host"},
     {"correlator", "qpscope-correla"},
@@ -108,13 +107,23 @@ static size_t count_processes(const struct doctor_machine *machine, const char *
     return count;
 }
 
+const char *doctor_daemon_name(size_t daemon)
+{
+    return daemons[daemon].name;
+}
+
+size_t doctor_daemon_count(const struct doctor_machine *machine, size_t daemon)
+{
+    return count_processes(machine, daemons[daemon].command);
+}
+
 void doctor_look_daemons(const struct doctor_machine *machine, struct doctor_finding *finding)
 {
     char text[DOCTOR_FOUND_BYTES] = "";
     size_t length = 0;
     bool all = true;
-    for (size_t i = 0; i < sizeof(daemons) / sizeof(daemons[0]); i++) {
-        size_t count = count_processes(machine, daemons[i].command);
+    for (size_t i = 0; i < DOCTOR_DAEMONS; i++) {
+        size_t count = doctor_daemon_count(machine, i);
         all = all && count > 0;
         length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s %s", i == 0 ? "" : ", ", daemons[i].name,
                                    count == 0 ? "not running" : "running");
@@ -132,6 +141,12 @@ static time_t written_s(const char *store)
     return stat(log, &status) == 0 && status.st_mtime > last ? status.st_mtime : last;
 }
 
+int64_t doctor_store_age_ns(const char *store)
+{
+    time_t last = written_s(store);
+    return last == 0 ? 0 : (int64_t)(time(NULL) - last) * 1000000000;
+}
+
 void doctor_look_store(const struct doctor_machine *machine, struct doctor_finding *finding)
 {
     struct store_reader *reader = NULL;
@@ -146,10 +161,10 @@ void doctor_look_store(const struct doctor_machine *machine, struct doctor_findi
         return;
     }
     store_reader_close(&reader);
-    time_t age_s = time(NULL) - written_s(machine->store);
-    text_duration(age, (int64_t)age_s * 1000000000);
-    doctor_found(finding, age_s <= STALE_S ? DOCTOR_OK : DOCTOR_WARNING, "%.150s, last written %s ago", machine->store,
-                 age);
+    int64_t age_ns = doctor_store_age_ns(machine->store);
+    text_duration(age, age_ns);
+    doctor_found(finding, age_ns <= DOCTOR_STALE_NS ? DOCTOR_OK : DOCTOR_WARNING, "%.150s, last written %s ago",
+                 machine->store, age);
 }
 
 void doctor_look_disk(const struct doctor_machine *machine, struct doctor_finding *finding)

@@ -1,52 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* qpscope: everything a person types. Finds the subcommand; alone it shows the steps of the default store. */
+/* qpscope: everything a person types. Finds the subcommand; alone it shows the present state. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/report.h"
+#include "cli/state.h"
 #include "cli/subcommand.h"
+#include "report/report.h"
 #include "wire/log.h"
 
-struct subcommand {
-    const char *name;
-    const char *help;
-    int (*run)(int argc, char **argv);
-};
-
-static const struct subcommand subcommands[] = {
-#define SUBCOMMAND(name, help) {#name, help, subcommand_##name},
+const struct subcommand subcommands[] = {
+#define SUBCOMMAND(identifier, name, help) {name, help, &subcommand_##identifier##_program, subcommand_##identifier},
 #include "cli/subcommand.def"
 #undef SUBCOMMAND
 };
-
-#define SUBCOMMANDS_COUNT (sizeof(subcommands) / sizeof(subcommands[0]))
+const size_t subcommands_count = sizeof(subcommands) / sizeof(subcommands[0]);
 
 static void print_help(FILE *out)
 {
-    fputs("Usage: qpscope SUBCOMMAND [OPTIONS]\n"
+    fputs("Usage: qpscope [SUBCOMMAND] [OPTIONS]\n"
           "Which rank held back a training step, by how much, and why.\n"
           "\n"
           "Subcommands:\n",
           out);
-    for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
-        fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].help);
+    for (size_t i = 0; i < subcommands_count; i++) {
+        fprintf(out, "  %-12s %s\n", subcommands[i].name, subcommands[i].help);
     }
     fputs("\n"
-          "Options:\n"
-          "  -h, --help     show this help\n"
-          "  -V, --version  show the version\n"
+          "Options without a subcommand, for the present state in ten lines:\n"
+          "  -s, --store FILE  the store (default $QPSCOPE_STORE, else " STORE_PATH_DEFAULT ")\n"
+          "  -j, --json        print one JSON object instead of text\n"
+          "  -h, --help        print this and exit\n"
+          "  -V, --version     print the version and exit\n"
           "\n"
-          "'qpscope SUBCOMMAND --help' explains one. Without a subcommand: qpscope steps, when there is a store at\n"
-          "$QPSCOPE_STORE or " STORE_PATH_DEFAULT ".\n"
+          "'qpscope SUBCOMMAND --help' explains one.\n"
           "Exit codes: 0 done, 1 failed, 2 used wrongly.\n",
           out);
 }
 
 static const struct subcommand *subcommand_find(const char *name)
 {
-    for (size_t i = 0; i < SUBCOMMANDS_COUNT; i++) {
+    for (size_t i = 0; i < subcommands_count; i++) {
         if (strcmp(subcommands[i].name, name) == 0) {
             return &subcommands[i];
         }
@@ -54,34 +48,50 @@ static const struct subcommand *subcommand_find(const char *name)
     return NULL;
 }
 
-static int run_bare(void)
+struct bare_options {
+    struct report_options report;
+};
+
+static const struct option_spec bare_specs[] = {
+    REPORT_OPTION_STORE(struct bare_options, report),
+    REPORT_OPTION_JSON(struct bare_options, report),
+};
+
+/* Without a subcommand. --help is our own. */
+static const struct option_program bare = {
+    .name = "qpscope",
+    .options = bare_specs,
+    .options_count = sizeof(bare_specs) / sizeof(bare_specs[0]),
+};
+
+static int run_bare(int argc, char **argv)
 {
-    if (access(report_store_path(NULL), F_OK) != 0) {
-        print_help(stdout);
-        return EXIT_CODE_OK;
+    struct bare_options options = {0};
+    int exit_code;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(stdout);
+            return EXIT_CODE_OK;
+        }
     }
-    char name[] = "steps";
-    char *argv[] = {name, NULL};
-    return subcommand_steps(1, argv);
+    if (!subcommand_parse(&bare, argc, argv, &options, &exit_code)) {
+        return exit_code;
+    }
+    return subcommand_exit(state_print(&options.report));
 }
 
 static int run(int argc, char **argv)
 {
-    if (argc < 2) {
-        return run_bare();
+    if (argc < 2 || argv[1][0] == '-') {
+        return run_bare(argc, argv);
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return EXIT_CODE_OK;
-    }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        puts("qpscope " QPSCOPE_VERSION);
         return EXIT_CODE_OK;
     }
     const struct subcommand *subcommand = subcommand_find(argv[1]);
     if (subcommand == NULL) {
-        fprintf(stderr, "qpscope: there is no subcommand '%s'.\nTry 'qpscope --help'.\n", argv[1]);
-        return EXIT_CODE_USAGE;
+        return subcommand_usage_error(&bare, "there is no subcommand '%s'.", argv[1]);
     }
     return subcommand->run(argc - 1, argv + 1);
 }

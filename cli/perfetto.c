@@ -37,12 +37,9 @@ enum {
     CLOCK_TIMESTAMP = 2,
 };
 enum {
-    CLOCK_IS_REALTIME = 1,
-    CLOCK_IS_MONOTONIC = 3,
-};
-enum {
     TRACK_UUID = 1,
     TRACK_NAME = 2,
+    TRACK_PROCESS = 3,
     TRACK_PARENT = 5,
     TRACK_COUNTER = 8,
     TRACK_CHILD_ORDERING = 11,
@@ -50,6 +47,8 @@ enum {
     COUNTER_UNIT_NAME = 6,
     COUNTER_SHARED_SCALE = 7,
     CHILD_ORDERING_EXPLICIT = 3,
+    PROCESS_PID = 1,
+    PROCESS_NAME = 6,
 };
 enum {
     EVENT_NOTE = 4,
@@ -57,6 +56,8 @@ enum {
     EVENT_TRACK = 11,
     EVENT_NAME = 23,
     EVENT_COUNTER_VALUE = 30,
+    EVENT_ARROW_BEGINS = 47,
+    EVENT_ARROW_ENDS = 48,
 };
 enum event_type {
     EVENT_SLICE_BEGIN = 1,
@@ -125,16 +126,21 @@ static void put_number(struct perfetto *perfetto, unsigned field, uint64_t value
     put_varint(perfetto, value);
 }
 
-static void put_real(struct perfetto *perfetto, unsigned field, double value)
+static void put_fixed(struct perfetto *perfetto, unsigned field, uint64_t bits)
 {
-    uint64_t bits;
     uint8_t bytes[sizeof(bits)];
-    memcpy(&bits, &value, sizeof(bits));
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (uint8_t)(bits >> (8 * i));
     }
     put_tag(perfetto, field, TYPE_FIXED64);
     put_bytes(perfetto, bytes, sizeof(bytes));
+}
+
+static void put_real(struct perfetto *perfetto, unsigned field, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    put_fixed(perfetto, field, bits);
 }
 
 static void put_text(struct perfetto *perfetto, unsigned field, const char *text)
@@ -202,6 +208,16 @@ int perfetto_open(struct perfetto **perfetto, const char *path)
     return 0;
 }
 
+/* Clocks above 128 are anybody's: numbers are made of names (FNV-1a) so that they do not meet. */
+uint32_t perfetto_clock_number(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    }
+    return hash | 0x80000000u;
+}
+
 static void put_clock(struct perfetto *perfetto, unsigned clock, int64_t time_ns)
 {
     size_t place = message_begin(perfetto, SNAPSHOT_CLOCKS);
@@ -210,13 +226,14 @@ static void put_clock(struct perfetto *perfetto, unsigned clock, int64_t time_ns
     message_end(perfetto, place);
 }
 
-void perfetto_clock(struct perfetto *perfetto, int64_t monotonic_ns, int64_t realtime_ns)
+void perfetto_clocks(struct perfetto *perfetto, const struct perfetto_reading *readings, size_t count)
 {
     size_t packet = packet_begin(perfetto);
     size_t snapshot = message_begin(perfetto, PACKET_CLOCK_SNAPSHOT);
-    put_clock(perfetto, CLOCK_IS_MONOTONIC, monotonic_ns);
-    put_clock(perfetto, CLOCK_IS_REALTIME, realtime_ns);
-    put_number(perfetto, SNAPSHOT_PRIMARY, CLOCK_IS_MONOTONIC);
+    for (size_t i = 0; i < count; i++) {
+        put_clock(perfetto, readings[i].clock, readings[i].time_ns);
+    }
+    put_number(perfetto, SNAPSHOT_PRIMARY, PERFETTO_MONOTONIC);
     message_end(perfetto, snapshot);
     packet_end(perfetto, packet);
 }
@@ -232,6 +249,12 @@ void perfetto_track(struct perfetto *perfetto, const struct perfetto_track *trac
     put_text(perfetto, TRACK_NAME, track->name);
     put_number(perfetto, TRACK_CHILD_ORDERING, CHILD_ORDERING_EXPLICIT);
     put_number(perfetto, TRACK_SIBLING_RANK, (uint64_t)track->order);
+    if (track->process != 0) {
+        size_t process = message_begin(perfetto, TRACK_PROCESS);
+        put_number(perfetto, PROCESS_PID, (uint64_t)track->process);
+        put_text(perfetto, PROCESS_NAME, track->name);
+        message_end(perfetto, process);
+    }
     if (track->unit != NULL) {
         size_t counter = message_begin(perfetto, TRACK_COUNTER);
         put_text(perfetto, COUNTER_UNIT_NAME, track->unit);
@@ -267,13 +290,15 @@ struct event {
     const struct perfetto_note *notes;
     size_t notes_count;
     int64_t value;
+    uint64_t arrow; /* 0 = none */
+    enum perfetto_end end;
 };
 
 static void put_event(struct perfetto *perfetto, const struct event *event)
 {
     size_t packet = packet_begin(perfetto);
     put_number(perfetto, PACKET_TIMESTAMP, (uint64_t)event->time_ns);
-    put_number(perfetto, PACKET_CLOCK, CLOCK_IS_MONOTONIC);
+    put_number(perfetto, PACKET_CLOCK, PERFETTO_MONOTONIC);
     size_t place = message_begin(perfetto, PACKET_TRACK_EVENT);
     put_number(perfetto, EVENT_TYPE, event->type);
     put_number(perfetto, EVENT_TRACK, event->track);
@@ -282,6 +307,9 @@ static void put_event(struct perfetto *perfetto, const struct event *event)
     }
     if (event->type == EVENT_COUNTER) {
         put_number(perfetto, EVENT_COUNTER_VALUE, (uint64_t)event->value);
+    }
+    if (event->arrow != 0) {
+        put_fixed(perfetto, event->end == PERFETTO_ARROW_BEGINS ? EVENT_ARROW_BEGINS : EVENT_ARROW_ENDS, event->arrow);
     }
     for (size_t i = 0; i < event->notes_count; i++) {
         put_note(perfetto, &event->notes[i]);
@@ -293,7 +321,12 @@ static void put_event(struct perfetto *perfetto, const struct event *event)
 void perfetto_slice_begin(struct perfetto *perfetto, uint64_t track, int64_t time_ns, const char *name,
                           const struct perfetto_note *notes, size_t notes_count)
 {
-    put_event(perfetto, &(struct event){EVENT_SLICE_BEGIN, track, time_ns, name, notes, notes_count, 0});
+    put_event(perfetto, &(struct event){.type = EVENT_SLICE_BEGIN,
+                                        .track = track,
+                                        .time_ns = time_ns,
+                                        .name = name,
+                                        .notes = notes,
+                                        .notes_count = notes_count});
 }
 
 void perfetto_slice_end(struct perfetto *perfetto, uint64_t track, int64_t time_ns)
@@ -304,7 +337,21 @@ void perfetto_slice_end(struct perfetto *perfetto, uint64_t track, int64_t time_
 void perfetto_instant(struct perfetto *perfetto, uint64_t track, int64_t time_ns, const char *name,
                       const struct perfetto_note *notes, size_t notes_count)
 {
-    put_event(perfetto, &(struct event){EVENT_INSTANT, track, time_ns, name, notes, notes_count, 0});
+    put_event(perfetto, &(struct event){.type = EVENT_INSTANT,
+                                        .track = track,
+                                        .time_ns = time_ns,
+                                        .name = name,
+                                        .notes = notes,
+                                        .notes_count = notes_count});
+}
+
+void perfetto_arrow(struct perfetto *perfetto, uint64_t track, int64_t time_ns, const char *name, uint64_t number,
+                    enum perfetto_end end)
+{
+    put_event(
+        perfetto,
+        &(struct event){
+            .type = EVENT_INSTANT, .track = track, .time_ns = time_ns, .name = name, .arrow = number, .end = end});
 }
 
 void perfetto_counter(struct perfetto *perfetto, uint64_t track, int64_t time_ns, int64_t value)

@@ -3,17 +3,35 @@
 #include "cli/subcommand.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool subcommand_parse(const struct option_program *program, int argc, char **argv, void *values, int *exit_code)
+bool subcommand_parse_words(const struct option_program *program, int argc, char **argv, void *values, char ***words,
+                            size_t *words_count, int *exit_code)
 {
-    char **positionals;
-    size_t positionals_count;
-    int result = option_parse(program, argc, argv, values, &positionals, &positionals_count);
+    int result = option_parse(program, argc, argv, values, words, words_count);
     *exit_code = result < 0 ? EXIT_CODE_USAGE : EXIT_CODE_OK;
     return result == OPTION_RESULT_RUN;
+}
+
+bool subcommand_parse(const struct option_program *program, int argc, char **argv, void *values, int *exit_code)
+{
+    char **words;
+    size_t words_count;
+    return subcommand_parse_words(program, argc, argv, values, &words, &words_count, exit_code);
+}
+
+int subcommand_usage_error(const struct option_program *program, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "%s: ", program->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nTry '%s --help'.\n", program->name);
+    return EXIT_CODE_USAGE;
 }
 
 static bool parse_number(const char *text, char **end, int64_t *number)
@@ -27,9 +45,9 @@ static bool parse_number(const char *text, char **end, int64_t *number)
     return errno == 0;
 }
 
-static int usage_error(const struct option_program *program, const char *name, const char *text, const char *form)
+static int value_error(const struct option_program *program, const char *name, const char *text, const char *form)
 {
-    fprintf(stderr, "%s: --%s: '%s' is not %s\nTry '%s --help'.\n", program->name, name, text, form, program->name);
+    subcommand_usage_error(program, "--%s: '%s' is not %s", name, text, form);
     return -EINVAL;
 }
 
@@ -38,7 +56,7 @@ int subcommand_parse_number(const struct option_program *program, const char *na
     char *end;
     int64_t parsed;
     if (!parse_number(text, &end, &parsed) || *end != '\0') {
-        return usage_error(program, name, text, "a whole number");
+        return value_error(program, name, text, "a whole number");
     }
     *number = parsed;
     return 0;
@@ -54,7 +72,7 @@ int subcommand_parse_steps(const struct option_program *program, const char *tex
         valid = parse_number(end + 2, &end, &to);
     }
     if (!valid || *end != '\0' || to < from) {
-        return usage_error(program, "step", text, "a step (3) or a range of steps (3..7)");
+        return value_error(program, "step", text, "a step (3) or a range of steps (3..7)");
     }
     *first = from;
     *last = to;

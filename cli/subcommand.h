@@ -17,20 +17,22 @@ enum exit_code {
     EXIT_CODE_USAGE = 2,
 };
 
-#define SUBCOMMAND(name, help) int subcommand_##name(int argc, char **argv);
+#define SUBCOMMAND(identifier, name, help)                                                                             \
+    int subcommand_##identifier(int argc, char **argv);                                                                \
+    extern const struct option_program subcommand_##identifier##_program;
 #include "cli/subcommand.def"
 #undef SUBCOMMAND
 
-/*
- * What a subcommand prints of an open report, so that others can hold the same. `step` is STORE_NULL where none is
- * asked for. -errno after logging.
- */
-struct report;
-struct store_value;
-int subcommand_steps_print(struct report *report);
-int subcommand_why_print(struct report *report, const struct store_value *step);
-int subcommand_timeline_print(struct report *report, const struct store_value *step);
-int subcommand_qps_print_all(struct report *report);
+struct subcommand {
+    const char *name;
+    const char *help;
+    const struct option_program *program;
+    int (*run)(int argc, char **argv);
+};
+
+/* In the order of subcommand.def. */
+extern const struct subcommand subcommands[];
+extern const size_t subcommands_count;
 
 /*
  * Parses the options of a subcommand that takes no positionals. True: go on; false: end with *exit_code. `values` is
@@ -38,11 +40,19 @@ int subcommand_qps_print_all(struct report *report);
  */
 bool subcommand_parse(const struct option_program *program, int argc, char **argv, void *values, int *exit_code);
 
+/* The same, with the positionals as option_parse gives them. */
+bool subcommand_parse_words(const struct option_program *program, int argc, char **argv, void *values, char ***words,
+                            size_t *words_count, int *exit_code);
+
 /* The value "3" of the option `name`. -EINVAL after naming it on stderr (exit code 2). */
 int subcommand_parse_number(const struct option_program *program, const char *name, const char *text, int64_t *number);
 
 /* The value "3" or "3..7" of --step; both ends belong to it. The same errors. */
 int subcommand_parse_steps(const struct option_program *program, const char *text, int64_t *first, int64_t *last);
+
+/* What is wrong with the command line, on stderr. EXIT_CODE_USAGE. */
+int subcommand_usage_error(const struct option_program *program, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* 0 and -errno as an exit code. */
 static inline int subcommand_exit(int result)

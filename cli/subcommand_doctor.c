@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope doctor: what works on this machine, what is missing, what to do. */
 #include "cli/doctor.h"
-#include "cli/report.h"
 #include "cli/subcommand.h"
-#include "cli/text.h"
+#include "report/form/text.h"
+#include "report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +40,15 @@ static const struct option_spec option_specs[] = {
     },
 };
 
-static const struct option_program program = {
+const struct option_program subcommand_doctor_program = {
     .name = "qpscope doctor",
     .summary = "Looks at this machine: what qpscope's programs need, what is there, what to do. Changes nothing.",
     .usage = "[OPTIONS]",
     .options = option_specs,
     .options_count = sizeof(option_specs) / sizeof(option_specs[0]),
     .epilogue = "Run it as the user, and in the container, that the program will have.\n"
+                "Example:\n"
+                "  qpscope doctor --for host\n"
                 "Exit codes: 0 usable, 1 something needed is missing, 2 used wrongly.",
 };
 
@@ -182,7 +184,7 @@ int subcommand_doctor(int argc, char **argv)
     struct doctor_options options = {.program = ALL_PROGRAMS};
     struct json json;
     int exit_code;
-    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+    if (!subcommand_parse(&subcommand_doctor_program, argc, argv, &options, &exit_code)) {
         return exit_code;
     }
     json_init(&json, stdout);

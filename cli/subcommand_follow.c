@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope follow: asks a running qpscope-host to look more closely for a while. */
 #include "cli/subcommand.h"
+#include "report/form/text.h"
+#include "report/report.h"
 #include "wire/clock.h"
 #include "wire/emitter.h"
 #include "wire/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -95,13 +98,15 @@ static const struct option_spec option_specs[] = {
     },
 };
 
-static const struct option_program program = {
+const struct option_program subcommand_follow_program = {
     .name = "qpscope follow",
     .summary = "Asks a running qpscope-host to follow something more closely, for a while.",
     .usage = "[OPTIONS]",
     .options = option_specs,
     .options_count = sizeof(option_specs) / sizeof(option_specs[0]),
     .epilogue = "Each hit costs the job 2 to 4 us while it lasts; nothing is probed before and after.\n"
+                "Example:\n"
+                "  qpscope follow --what delays --for 5s\n"
                 "Exit codes: 0 the request was taken, 1 nobody took it, 2 used wrongly.",
 };
 
@@ -146,14 +151,31 @@ static int ask(const struct follow_options *values, struct record_follow *reques
     return 0;
 }
 
+static void print(const struct follow_options *values, uint32_t request)
+{
+    char duration[TEXT_NUMBER_BYTES];
+    struct json json;
+    if (!values->json) {
+        printf("request %" PRIu32 ": for %s or %" PRIu64 " hits\n", request,
+               text_duration(duration, (int64_t)values->duration_ns), values->hits);
+        return;
+    }
+    json_init(&json, stdout);
+    report_json_begin(&json);
+    json_integer(&json, "request", request);
+    json_integer(&json, "for_ns", (int64_t)values->duration_ns);
+    json_integer(&json, "hits", (int64_t)values->hits);
+    json_object_end(&json);
+}
+
 int subcommand_follow(int argc, char **argv)
 {
     struct follow_options values = {.control = CONTROL_URL_DEFAULT, .duration_ns = 2000000000u, .hits = 100000};
     int exit_code;
-    if (!subcommand_parse(&program, argc, argv, &values, &exit_code)) {
+    if (!subcommand_parse(&subcommand_follow_program, argc, argv, &values, &exit_code)) {
         return exit_code;
     }
-    log_init(program.name, LOG_WARNING);
+    log_init(subcommand_follow_program.name, LOG_WARNING);
     struct record_follow request = {
         .header.source = (uint32_t)clock_now_ns(),
         .duration_ns = values.duration_ns,
@@ -164,8 +186,6 @@ int subcommand_follow(int argc, char **argv)
     if (ask(&values, &request) != 0) {
         return EXIT_CODE_FAILURE;
     }
-    printf(values.json ? "{\"schema_version\":1,\"request\":%u,\"for_ns\":%llu,\"hits\":%llu}\n"
-                       : "request %u: for %llu ns or %llu hits\n",
-           request.header.source, (unsigned long long)values.duration_ns, (unsigned long long)values.hits);
+    print(&values, request.header.source);
     return EXIT_CODE_OK;
 }

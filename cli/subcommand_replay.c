@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope replay: the correlator's analysis on capture files, then the steps and the worst of them. */
-#include "cli/report.h"
 #include "cli/subcommand.h"
 #include "correlator/analysis.h"
+#include "report/report.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 
@@ -18,6 +18,10 @@
 struct replay_options {
     struct report_options report;
     uint64_t memory_bytes;
+    const char *step_on;
+    struct step_mark mark; /* that it names */
+    uint64_t window_records;
+    struct verdict_limits limits;
     bool force;
 };
 
@@ -44,12 +48,46 @@ static const struct option_spec option_specs[] = {
         .kind = OPTION_BYTES,
         .offset = offsetof(struct replay_options, memory_bytes),
         .argument = "SIZE",
-        .help = "for the captures' records; what does not fit is counted as lost",
+        .help = "for the captures' records (half of the machine's); what does not fit is counted as lost",
         .minimum = 1u << 20,
+    },
+    {
+        .name = "step-on",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct replay_options, step_on),
+        .argument = "OPERATION",
+        .help = "a step ends with each of these: AllReduce, or AllReduce:4096 of so many bytes",
+    },
+    {
+        .name = "judge-window",
+        .kind = OPTION_UNSIGNED,
+        .offset = offsetof(struct replay_options, window_records),
+        .argument = "RECORDS",
+        .help = "judge window by window, as a correlator that was told so; 0: never (0)",
+        .minimum = 0,
+        .maximum = UINT32_MAX,
+    },
+    {
+        .name = "least",
+        .kind = OPTION_UNSIGNED,
+        .offset = offsetof(struct replay_options, limits.least_permille),
+        .argument = "PERMILLE",
+        .help = "no verdict on what costs less than this part of a step, in thousandths",
+        .minimum = 1,
+        .maximum = 1000,
+    },
+    {
+        .name = "spreads",
+        .kind = OPTION_UNSIGNED,
+        .offset = offsetof(struct replay_options, limits.spreads),
+        .argument = "N",
+        .help = "a rank is late when it is so in step after step by N times its usual spread",
+        .minimum = 1,
+        .maximum = 1000,
     },
 };
 
-static const struct option_program program = {
+const struct option_program subcommand_replay_program = {
     .name = "qpscope replay",
     .summary = "The same analysis from capture files, in any order: steps, and why the worst of them was slow.",
     .usage = "[OPTIONS] CAPTURE...",
@@ -59,7 +97,7 @@ static const struct option_program program = {
                 "Example:\n"
                 "  qpscope replay nic.capture host.capture --store job.db && qpscope qps --all --store job.db\n"
                 "Exit codes: 0 done, 1 failed, 2 used wrongly.",
-    .positionals_max = OPTION_LIST_MAX,
+    .positionals_max = SIZE_MAX,
 };
 
 #define FOLDER_BYTES      4096
@@ -141,6 +179,9 @@ static int analyse(const struct replay_options *options, char **captures, size_t
 {
     uint64_t began_ns = clock_now_ns();
     struct analysis *analysis = analysis_create(options->memory_bytes);
+    analysis_judge_in_windows(analysis, options->window_records);
+    analysis->step_on = options->mark;
+    analysis->limits = options->limits;
     int result = read_captures(analysis, captures, captures_count, began_ns);
     if (result == 0) {
         analysis_run(analysis);
@@ -167,18 +208,32 @@ static int show(const struct replay_options *options, char *store)
     return exit_code;
 }
 
+/* Files wait; nothing beside this program needs the memory for as long as a daemon would hold it. */
+static uint64_t memory_usual(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t half = pages > 0 && page_bytes > 0 ? (uint64_t)pages / 2 * (uint64_t)page_bytes : 0;
+
+    return half > ANALYSIS_MEMORY_BYTES ? half : ANALYSIS_MEMORY_BYTES;
+}
+
 int subcommand_replay(int argc, char **argv)
 {
-    struct replay_options options = {.memory_bytes = ANALYSIS_MEMORY_BYTES};
+    struct replay_options options = {.memory_bytes = memory_usual(),
+                                     .limits = {VERDICT_LEAST_PERMILLE, VERDICT_SPREADS}};
     struct place place;
     char **captures;
     size_t captures_count;
-    int parsed = option_parse(&program, argc, argv, &options, &captures, &captures_count);
+    int parsed = option_parse(&subcommand_replay_program, argc, argv, &options, &captures, &captures_count);
     if (parsed != OPTION_RESULT_RUN) {
         return parsed < 0 ? EXIT_CODE_USAGE : EXIT_CODE_OK;
     }
     if (captures_count == 0) {
-        fprintf(stderr, "%s: name the capture files\nTry '%s --help'.\n", program.name, program.name);
+        fprintf(stderr, "%s: name the capture files\nTry '%s --help'.\n", subcommand_replay_program.name,
+                subcommand_replay_program.name);
+        return EXIT_CODE_USAGE;
+    }
+    if (options.step_on != NULL && step_mark_read(&options.mark, options.step_on) != 0) {
         return EXIT_CODE_USAGE;
     }
     if (place_open(&place, &options) != 0) {

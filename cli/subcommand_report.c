@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope report: the store as one page for a browser. */
 #include "cli/output.h"
-#include "cli/report.h"
-#include "cli/report_page.h"
-#include "cli/step_report.h"
 #include "cli/subcommand.h"
+#include "report/page/page.h"
+#include "report/report.h"
+#include "report/subject/step_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static const struct option_spec option_specs[] = {
     },
 };
 
-static const struct option_program program = {
+const struct option_program subcommand_report_program = {
     .name = "qpscope report",
     .summary = "Writes one HTML file: steps, verdicts, who was late when, time lines, queue pairs, what was lost.",
     .usage = "[OPTIONS]",
@@ -51,7 +51,7 @@ static const struct option_program program = {
                 "Exit codes: 0 done, 1 failed, 2 used wrongly.",
 };
 
-static void print_counts(const struct page_options *options, const struct report_page_counts *counts)
+static void print_counts(const struct page_options *options, const struct page_counts *counts)
 {
     if (options->report.json) {
         struct json json;
@@ -77,7 +77,7 @@ static const char *store_name(const char *path)
 static int write_page(const struct page_options *options, const struct store_value range[2])
 {
     struct report_options store = {.store = options->report.store};
-    struct report_page_counts counts;
+    struct page_counts counts;
     struct report report;
     FILE *out = NULL;
     int result = report_open(&report, &store);
@@ -89,7 +89,8 @@ static int write_page(const struct page_options *options, const struct store_val
         result = output_open(&out, options->output);
     }
     if (result == 0) {
-        result = report_page_write(&report, out, store_name(report_store_path(store.store)), range, &counts);
+        const struct page_source source = {.name = store_name(report_store_path(store.store))};
+        result = page_write(&report, out, &source, range, &counts);
         int closed = output_close(&out, options->output, result == 0);
         result = result != 0 ? result : closed;
     }
@@ -105,7 +106,7 @@ int subcommand_report(int argc, char **argv)
     struct page_options options = {.output = "report.html"};
     struct store_value range[2] = {{.kind = STORE_NULL}, {.kind = STORE_NULL}};
     int exit_code;
-    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+    if (!subcommand_parse(&subcommand_report_program, argc, argv, &options, &exit_code)) {
         return exit_code;
     }
     if (options.report.json && output_is_stdout(options.output)) {
@@ -116,9 +117,10 @@ int subcommand_report(int argc, char **argv)
     }
     if (options.steps != NULL) {
         range[0].kind = range[1].kind = STORE_INTEGER;
-        if (subcommand_parse_steps(&program, options.steps, &range[0].integer, &range[1].integer) != 0) {
+        if (subcommand_parse_steps(&subcommand_report_program, options.steps, &range[0].integer, &range[1].integer) !=
+            0) {
             return EXIT_CODE_USAGE;
         }
     }
-    return report_page_is_built() ? subcommand_exit(write_page(&options, range)) : EXIT_CODE_FAILURE;
+    return page_is_built() ? subcommand_exit(write_page(&options, range)) : EXIT_CODE_FAILURE;
 }

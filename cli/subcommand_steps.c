@@ -1,21 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* qpscope steps: a row a step, then what was lost. */
-#include "cli/loss.h"
-#include "cli/report.h"
+/* qpscope steps: the list of them, or each as it ends. */
+#include "cli/live/step_stream.h"
 #include "cli/subcommand.h"
+#include "report/report.h"
+#include "report/subject/step_list.h"
+#include "wire/clock.h"
 
-#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
 
 struct steps_options {
     struct report_options report;
+    bool follow;
+    uint64_t interval_ns;
+    uint64_t duration_ns;
 };
 
 static const struct option_spec option_specs[] = {
     REPORT_OPTION_STORE(struct steps_options, report),
     REPORT_OPTION_JSON(struct steps_options, report),
+    {
+        .name = "follow",
+        .short_name = 'F',
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct steps_options, follow),
+        .help = "go on: a line a step as it ends; with --json an object a line (NDJSON)",
+    },
+    {
+        .name = "interval",
+        .short_name = 'i',
+        .kind = OPTION_DURATION,
+        .offset = offsetof(struct steps_options, interval_ns),
+        .argument = "TIME",
+        .help = "with --follow: between two looks",
+        .minimum = 100000000,
+        .maximum = 3600000000000,
+    },
+    {
+        .name = "for",
+        .short_name = 'f',
+        .kind = OPTION_DURATION,
+        .offset = offsetof(struct steps_options, duration_ns),
+        .argument = "TIME",
+        .help = "with --follow: end after this time; 0s: when asked to",
+    },
 };
 
-static const struct option_program program = {
+const struct option_program subcommand_steps_program = {
     .name = "qpscope steps",
     .summary = "The job's steps: how long each took, who was the latest in it, by how much and where.",
     .usage = "[OPTIONS]",
@@ -23,109 +54,59 @@ static const struct option_program program = {
     .options_count = sizeof(option_specs) / sizeof(option_specs[0]),
     .epilogue = "A duration is the median over the ranks; ± is its error bound from the clocks. 'late us' is how long\n"
                 "after the other ranks' median the slowest rank arrived in the operation named beside it.\n"
+                "With --follow a step is told when a later one is there, or when two looks found it the same.\n"
+                "Examples:\n"
+                "  qpscope steps --json | jq '.steps[] | select(.late_ns > 10000000)'\n"
+                "  qpscope steps --follow\n"
                 "Exit codes: 0 done, 1 failed, 2 used wrongly.",
 };
 
-static const struct column step_columns[] = {
-    {"step", "step", COLUMN_INTEGER},
-    {"start_ns", NULL, COLUMN_INTEGER},
-    {"end_ns", NULL, COLUMN_INTEGER},
-    {"duration_ns", "duration ms", COLUMN_MS | COLUMN_BOUND},
-    {"bound_ns", NULL, COLUMN_INTEGER},
-    {"operations", "ops", COLUMN_INTEGER},
-    {"incomplete", "incomplete", COLUMN_INTEGER},
-    {"partial", NULL, COLUMN_FLAG},
-    {"slowest_rank", "slowest", COLUMN_INTEGER},
-    {"late_ns", "late us", COLUMN_US | COLUMN_BOUND},
-    {"late_bound_ns", NULL, COLUMN_INTEGER},
-    {NULL, "in operation", COLUMN_TEXT},
-    {"late_operation", NULL, COLUMN_INTEGER},
-    {"late_operation_kind", NULL, COLUMN_TEXT},
-    {"late_operation_place", NULL, COLUMN_INTEGER},
-    {"verdict", NULL, COLUMN_TEXT},
-    {NULL, "verdict", COLUMN_TEXT},
-};
-
-static const struct listing steps = {
-    "steps",
-    "SELECT step.id, step.start_ns, step.end_ns, step.duration_ns, step.bound_ns, step.operations, step.incomplete, "
-    "step.partial, step.slowest_rank, step.late_ns, step.late_bound_ns, "
-    "operation.place || ': ' || operation.kind, step.late_operation, operation.kind, operation.place, "
-    "(SELECT group_concat(class, ', ') FROM "
-    "(SELECT DISTINCT class FROM verdict WHERE verdict.step = step.id ORDER BY class)), "
-    "(SELECT group_concat(class || CASE WHEN rank IS NULL THEN ', all ranks' WHEN peer_rank IS NULL "
-    "THEN ', rank ' || rank ELSE ', ' || rank || '->' || peer_rank END, '; ') FROM "
-    "(SELECT * FROM verdict WHERE verdict.step = step.id ORDER BY size_ns DESC, id)) "
-    "FROM step LEFT JOIN operation ON operation.id = step.late_operation ORDER BY step.id",
-    step_columns,
-    sizeof(step_columns) / sizeof(step_columns[0]),
-};
-
-static const struct column verdict_columns[] = {
-    {"step", NULL, COLUMN_INTEGER},      {"class", NULL, COLUMN_TEXT},       {"rank", NULL, COLUMN_INTEGER},
-    {"peer_rank", NULL, COLUMN_INTEGER}, {"device", NULL, COLUMN_TEXT},      {"operation", NULL, COLUMN_INTEGER},
-    {"size_ns", NULL, COLUMN_INTEGER},   {"bound_ns", NULL, COLUMN_INTEGER}, {"confidence", NULL, COLUMN_REAL},
-    {"evidence", NULL, COLUMN_TEXT},     {"more", NULL, COLUMN_TEXT},
-};
-
-static const struct listing verdicts = {
-    "verdicts",
-    "SELECT step, class, rank, peer_rank, device, operation, size_ns, bound_ns, confidence, evidence, more FROM "
-    "verdict "
-    "ORDER BY step, size_ns DESC, id",
-    verdict_columns,
-    sizeof(verdict_columns) / sizeof(verdict_columns[0]),
-};
-
-static int say_partial(struct report *report)
+static int look(struct step_stream *stream, const struct report_options *options)
 {
-    struct store_value partial;
-    int result = store_reader_number(report->store, "SELECT min(id) FROM step WHERE partial = 1", NULL, 0, &partial);
-    if (result == 0 && partial.kind == STORE_INTEGER) {
-        report_say(report, 0, "step %" PRId64 " is partial: its start was not seen", partial.integer);
+    struct report report = {.as_json = options->json};
+    int result = store_reader_open(&report.store, report_store_path(options->store));
+    if (result != 0) {
+        return result;
+    }
+    json_init(&report.json, stdout);
+    report.json.on_one_line = true;
+    result = step_stream_print(stream, &report);
+    store_reader_close(&report.store);
+    return result;
+}
+
+static int follow(const struct steps_options *options)
+{
+    const struct timespec pause = {(time_t)(options->interval_ns / 1000000000u),
+                                   (long)(options->interval_ns % 1000000000u)};
+    uint64_t began_ns = clock_now_ns();
+    struct step_stream stream;
+    int result;
+    step_stream_init(&stream);
+    while ((result = look(&stream, &options->report)) == 0 && fflush(stdout) == 0 &&
+           (options->duration_ns == 0 || clock_now_ns() - began_ns < options->duration_ns)) {
+        nanosleep(&pause, NULL);
     }
     return result;
 }
 
-static void say_hang(struct report *report, const struct store_query *query)
+static int print(const struct report_options *options)
 {
-    (void)query;
-    report_say(report, 0,
-               "an operation was begun behind the last step and does not end: qpscope why says who is missing");
-}
-
-int subcommand_steps_print(struct report *report)
-{
-    size_t rows = 0;
-    int result = report_list(report, &steps, NULL, 0, &rows);
-    if (result != 0) {
-        return result;
+    struct report report;
+    int result = report_open(&report, options);
+    if (result == 0) {
+        result = step_list_print(&report);
+        report_close(&report);
     }
-    if (report->as_json) {
-        result = report_list(report, &verdicts, NULL, 0, NULL);
-    } else if (rows == 0) {
-        report_say(report, 0, "no steps yet: none of the job's operations has been seen to repeat");
-    } else {
-        result = say_partial(report);
-    }
-    if (result == 0 && !report->as_json) {
-        result = report_each(report, "SELECT 1 FROM verdict WHERE step IS NULL LIMIT 1", NULL, 0, say_hang, NULL);
-    }
-    return result == 0 ? loss_report(report) : result;
+    return result;
 }
 
 int subcommand_steps(int argc, char **argv)
 {
-    struct steps_options options = {0};
+    struct steps_options options = {.interval_ns = 1000000000};
     int exit_code;
-    if (!subcommand_parse(&program, argc, argv, &options, &exit_code)) {
+    if (!subcommand_parse(&subcommand_steps_program, argc, argv, &options, &exit_code)) {
         return exit_code;
     }
-    struct report report;
-    int result = report_open(&report, &options.report);
-    if (result == 0) {
-        result = subcommand_steps_print(&report);
-        report_close(&report);
-    }
-    return subcommand_exit(result);
+    return subcommand_exit(options.follow ? follow(&options) : print(&options.report));
 }

@@ -7,13 +7,6 @@
 
 #include "correlator/job/job.h"
 
-struct turn {
-    int32_t rank;
-    uint64_t enqueued_ns;
-    size_t index; /* of the rank operation */
-};
-typedef ARRAY(struct turn) turn_list;
-
 /* All rank operations of the job, by rank (those of unknown rank, -1, first). `turns` is empty before; the caller ends
  * it. */
 void turn_list_all(turn_list *turns, const struct job *job);

@@ -83,7 +83,7 @@ cat <<TEXT
   store     $store
             $qpscope qps --store $store          every queue pair with its communicator and ranks
             $qpscope timeline --step 5 --store $store
-            sqlite3 $store 'SELECT * FROM late_rank LIMIT 10'
+            sqlite3 $store 'SELECT * FROM late_ranks LIMIT 10'
   trace     $job/trace.pftrace
             open it in https://ui.perfetto.dev (it stays in your browser)
 TEXT

@@ -5,12 +5,12 @@
 #include "host/agent/agent.h"
 #include "host/agent/detach.h"
 #include "wire/log.h"
+#include "wire/metric/metric_page.h"
 
 struct settings {
     struct agent_options agent;
     bool check;
     bool detach;
-    bool verbose;
 };
 
 #define SETTING(member) offsetof(struct settings, member)
@@ -21,6 +21,7 @@ static const struct option_spec option_specs[] = {
      .offset = SETTING(agent.control),
      .argument = "URL",
      .help = "hear at URL what to follow more closely for a while (qpscope follow)"},
+    METRIC_PAGE_OPTIONS(struct settings, agent.http, "metrics (/metrics, for Prometheus)"),
     {.name = "root",
      .kind = OPTION_TEXT_LIST,
      .offset = SETTING(agent.roots),
@@ -61,12 +62,13 @@ static const struct option_spec option_specs[] = {
     {.name = "verbose",
      .short_name = 'v',
      .kind = OPTION_FLAG,
-     .offset = SETTING(verbose),
+     .offset = SETTING(agent.verbose),
      .help = "say more on stderr"},
 };
 
 static const struct option_program program = {
     .name = "qpscope-host",
+    .has_config = true,
     .summary = "tell who owns each RDMA queue pair and what each rank asked of NCCL or RCCL",
     .usage = "[OPTIONS]",
     .options = option_specs,
@@ -77,18 +79,37 @@ static const struct option_program program = {
                 "Exit codes: 0 ended by SIGINT or SIGTERM, 1 failure, 2 usage.\n",
 };
 
+static const char *const live[] = {"probe-time", "verbose", NULL};
+
+static int run(struct settings *settings, const struct settings *defaults, int argc, char **argv)
+{
+    const struct reload_options reload = {.program = &program,
+                                          .argc = argc,
+                                          .argv = argv,
+                                          .values = settings,
+                                          .defaults = defaults,
+                                          .values_bytes = sizeof *settings,
+                                          .live = live};
+    int error = reload_open(&settings->agent.reload, &reload);
+    if (error == 0)
+        error = agent_run(&settings->agent);
+    reload_close(&settings->agent.reload);
+    return error;
+}
+
 int main(int argc, char **argv)
 {
-    struct settings settings = {.agent = {.buffer_bytes = 4 << 20, .probe_time_ns = 1600000}};
+    const struct settings defaults = {.agent = {.buffer_bytes = 4 << 20, .probe_time_ns = 1600000}};
+    struct settings settings = defaults;
     char **positionals;
     size_t positionals_count;
     const int parsed = option_parse(&program, argc, argv, &settings, &positionals, &positionals_count);
     if (parsed != OPTION_RESULT_RUN)
         return parsed == OPTION_RESULT_DONE ? 0 : 2;
-    log_init(program.name, settings.verbose ? LOG_DEBUG : LOG_INFO);
+    log_init(program.name, settings.agent.verbose ? LOG_DEBUG : LOG_INFO);
     if (settings.check)
         return agent_check(&settings.agent) == 0 ? 0 : 1;
     if (settings.detach)
         return detach_all() == 0 ? 0 : 1;
-    return agent_run(&settings.agent) == 0 ? 0 : 1;
+    return run(&settings, &defaults, argc, argv) == 0 ? 0 : 1;
 }

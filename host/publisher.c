@@ -40,6 +40,7 @@ struct field {
 #define RECORD_work         RECORD_WORK
 #define RECORD_followed     RECORD_FOLLOWED
 #define RECORD_failure      RECORD_FAILURE
+#define RECORD_rdma_port    RECORD_RDMA_PORT
 #define RECORD_loss         RECORD_LOSS
 #define RECORD_counter      RECORD_COUNTER
 
@@ -175,6 +176,11 @@ void publisher_add(struct publisher *publisher, enum record_kind kind, void *rec
     if (publisher->json)
         print_record(kind, record);
     emitter_add(publisher->emitter, kind, record);
+}
+
+struct emitter *publisher_emitter(const struct publisher *publisher)
+{
+    return publisher->emitter;
 }
 
 uint64_t publisher_now_ns(const struct publisher *publisher)

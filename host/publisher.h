@@ -19,6 +19,9 @@ struct publisher_options {
 
 int publisher_open(struct publisher **publisher, const struct publisher_options *options);
 
+/* The stream, for emitter_fact and emitter_counters. */
+struct emitter *publisher_emitter(const struct publisher *publisher);
+
 /* As emitter_add. */
 void publisher_add(struct publisher *publisher, enum record_kind kind, void *record);
 

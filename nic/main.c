@@ -4,6 +4,8 @@
  * file is read by the main thread, ports by it or by a thread a receive queue.
  */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,7 +18,9 @@
 #include "nic/worker.h"
 #include "wire/clock.h"
 #include "wire/log.h"
+#include "wire/metric/metric_page.h"
 #include "wire/option.h"
+#include "wire/reload.h"
 
 enum source_choice {
     SOURCE_CHOICE_AUTO,
@@ -38,6 +42,7 @@ struct settings {
     struct option_list eal;
     struct emitter_options emitter;
     const char *control;
+    struct metric_page_place http;
     uint64_t window_ns;
     uint64_t memory_bytes;
     uint64_t flows_max;
@@ -62,6 +67,7 @@ struct program {
 };
 
 static atomic_bool stop_asked;
+static atomic_uint_fast64_t message_rate; /* as it is now */
 
 static const char *const steering_modes[] = {"auto", "off", "take", "mirror", NULL};
 
@@ -91,6 +97,7 @@ static const struct option_spec specs[] = {
      "with --source mlx5 or psn: end after this time; 0s: when asked to", 0, 0, NULL},
     EMITTER_OPTIONS(settings, emitter),
     {"control", 0, OPTION_TEXT, AT(control), "URL", "listen here for requests for an interval's windows", 0, 0, NULL},
+    METRIC_PAGE_OPTIONS(struct settings, http, "metrics (/metrics, for Prometheus)"),
     {"instance", 0, OPTION_TEXT, AT(emitter.instance), "NAME", "name this agent (default: the first port or file)", 0,
      0, NULL},
     {"window", 'w', OPTION_DURATION, AT(window_ns), "TIME", "window length, 1us to 1ms", WINDOW_NS_MIN, WINDOW_NS_MAX,
@@ -130,6 +137,7 @@ static const struct option_spec specs[] = {
 
 static const struct option_program program_options = {
     .name = "qpscope-nic",
+    .has_config = true,
     .summary = "What each RDMA queue pair sends, in windows of microseconds, seen at a port or in a capture file.",
     .usage = "{--port SPEC[@ADDRESS]... | --file CAPTURE | --source mlx5|psn [--device NAME]...} [OPTIONS]",
     .options = specs,
@@ -194,15 +202,18 @@ static int check_frames(const struct settings *settings)
     return 0;
 }
 
-static int check_settings(const struct settings *settings)
+static int check_settings(const void *values)
 {
+    const struct settings *settings = values;
     int error = is_counting(settings) ? check_counting(settings) : check_frames(settings);
 
     if (error != 0)
         return error;
     if (!is_published(settings) && !settings->dry_run &&
-        (settings->control != NULL || settings->emitter.clock_url != NULL))
-        return usage_error("--control and --clock go with --link");
+        (settings->control != NULL || settings->emitter.clock_url != NULL || settings->http.address != NULL))
+        return usage_error("--control, --clock and --http go with --link");
+    if (settings->http.address != NULL && settings->file != NULL)
+        return usage_error("--http goes with --port or a source that counts: a file is read and done");
     return 0;
 }
 
@@ -221,9 +232,11 @@ static struct publisher_options publisher_settings(const struct settings *settin
         .emitter = settings->emitter,
         .control_url = settings->control,
         .message_bytes_a_second = settings->file != NULL ? 0 : settings->message_rate,
+        .message_rate = settings->file != NULL ? NULL : &message_rate,
     };
 
     options.emitter.kind = EMITTER_NIC;
+    options.emitter.outlet = settings->file != NULL ? NULL : "nic";
     options.emitter.window_ns = (uint32_t)settings->window_ns;
     return options;
 }
@@ -336,7 +349,7 @@ static int open_file(struct program *program)
         publisher.emitter.instance = program->worker.meter.ports[0].name;
     clock_read_pair(&pair, 0); /* a capture file's times are CLOCK_REALTIME: so is the clock of this emitter */
     publisher.emitter.clock_offset_ns = (int64_t)(pair.realtime_ns - pair.monotonic_ns);
-    return worker_publish(&program->worker, &publisher);
+    return worker_publish(&program->worker, &publisher, false);
 }
 
 static int run_file(struct program *program)
@@ -356,7 +369,8 @@ static int run_live(const struct settings *settings)
     const struct team_options options = {.meter = meter_settings(settings),
                                          .publisher = publisher_settings(settings),
                                          .source = source_settings(settings),
-                                         .ports = watch_settings(settings)};
+                                         .ports = watch_settings(settings),
+                                         .http = &settings->http};
     struct team *team = NULL;
     int error = team_open(&team, &options);
 
@@ -377,7 +391,8 @@ static int run_counting(struct program *program)
                                            .publisher = publisher_settings(settings),
                                            .ports = watch_settings(settings),
                                            .is_published = is_published(settings),
-                                           .duration_ns = settings->duration_ns};
+                                           .duration_ns = settings->duration_ns,
+                                           .http = &settings->http};
     bool is_printed = settings->json || !is_published(settings);
     struct source *source = NULL;
     int error = settings->source == SOURCE_CHOICE_MLX5 ? source_open_mlx5(&source, &devices)
@@ -386,6 +401,53 @@ static int run_counting(struct program *program)
     if (error != 0 || settings->dry_run)
         return error;
     return census_run(source, &options, is_printed ? &program->report : NULL, &stop_asked);
+}
+
+/* ---- the configuration again ---- */
+
+static const char *const live[] = {"message-rate", NULL};
+
+/* Nobody else looks at these settings; workers read the rate. */
+struct reloader {
+    struct settings now;
+    struct reload *reload;
+};
+
+static void *attend(void *context)
+{
+    struct reloader *reloader = context;
+    struct pollfd poller = {.fd = reload_descriptor(reloader->reload), .events = POLLIN};
+
+    for (;;) {
+        if (poll(&poller, 1, -1) > 0 && reload_take(reloader->reload))
+            atomic_store(&message_rate, reloader->now.message_rate);
+    }
+    return NULL;
+}
+
+/* Ends with the program. */
+static int start_reloader(const struct settings *settings, const struct settings *defaults, int argc, char **argv)
+{
+    static struct reloader reloader;
+    const struct reload_options options = {.program = &program_options,
+                                           .argc = argc,
+                                           .argv = argv,
+                                           .values = &reloader.now,
+                                           .defaults = defaults,
+                                           .values_bytes = sizeof *settings,
+                                           .live = live,
+                                           .check = check_settings};
+    pthread_t thread;
+
+    reloader.now = *settings;
+    atomic_store(&message_rate, settings->message_rate);
+    int error = reload_open(&reloader.reload, &options);
+    if (error != 0 || reload_descriptor(reloader.reload) < 0)
+        return error;
+    error = -pthread_create(&thread, NULL, attend, &reloader);
+    if (error == 0)
+        pthread_detach(thread);
+    return error;
 }
 
 static int run(struct program *program)
@@ -405,17 +467,19 @@ static int run(struct program *program)
 
 int main(int argc, char **argv)
 {
-    static struct program program = {.settings = {.window_ns = 8000,
-                                                  .memory_bytes = 128u << 20,
-                                                  .flows_max = 8192,
-                                                  .messages_max = 65536,
-                                                  .message_rate = 4000000,
-                                                  .queues = 1,
-                                                  .flows_part = 1,
-                                                  .counters_interval_ns = 10000000}};
+    static const struct settings defaults = {.window_ns = 8000,
+                                             .memory_bytes = 128u << 20,
+                                             .flows_max = 8192,
+                                             .messages_max = 65536,
+                                             .message_rate = 4000000,
+                                             .queues = 1,
+                                             .flows_part = 1,
+                                             .counters_interval_ns = 10000000};
+    static struct program program;
     char **positionals;
     size_t positionals_count;
 
+    program.settings = defaults;
     log_init("qpscope-nic", LOG_INFO);
     int parsed = option_parse(&program_options, argc, argv, &program.settings, &positionals, &positionals_count);
     if (parsed != OPTION_RESULT_RUN)
@@ -424,7 +488,10 @@ int main(int argc, char **argv)
         return 2;
     program.report = (struct report){
         .to = stdout, .is_json = program.settings.json, .window_ns = (uint32_t)program.settings.window_ns};
-    int error = run(&program);
+    bool is_service = program.settings.file == NULL && !program.settings.dry_run;
+    int error = is_service ? start_reloader(&program.settings, &defaults, argc, argv) : 0;
+    if (error == 0)
+        error = run(&program);
     if (fflush(stdout) != 0 || ferror(stdout))
         error = log_error_return(-EIO, "cannot write to standard output");
     return error == 0 ? 0 : 1;

@@ -38,6 +38,7 @@ struct publisher {
     uint64_t control_due_ns;
     struct fetch *fetch;
     struct merger *merger;
+    const atomic_uint_fast64_t *message_rate; /* NULL: it stays */
     uint8_t message[LINK_MESSAGE_BYTES_MAX];
 };
 
@@ -64,6 +65,7 @@ int publisher_open(struct publisher **publisher, const struct publisher_options 
     if (made == NULL)
         return -ENOMEM;
     made->meter = meter;
+    made->message_rate = options->message_rate;
     made->epoch = UINT64_MAX; /* nothing has been announced */
     made->told_count = flow_capacity(meter->flows);
     made->told = calloc(made->told_count, sizeof *made->told);
@@ -74,6 +76,11 @@ int publisher_open(struct publisher **publisher, const struct publisher_options 
     }
     *publisher = made;
     return 0;
+}
+
+struct emitter *publisher_emitter(const struct publisher *publisher)
+{
+    return publisher->emitter;
 }
 
 uint64_t publisher_now_ns(const struct publisher *publisher)
@@ -259,6 +266,8 @@ static void cover(struct publisher *publisher)
 {
     uint64_t covered_ns = publisher->covered_ns, since_ns;
 
+    if (publisher->message_rate != NULL)
+        merger_set_rate(publisher->merger, atomic_load_explicit(publisher->message_rate, memory_order_relaxed));
     merger_go_on(publisher->merger, covered_ns, false, send_message, publisher);
     if (merger_waits_since(publisher->merger, &since_ns) && since_ns < covered_ns)
         covered_ns = since_ns;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "nic/meter.h"
@@ -15,12 +16,16 @@ struct publisher;
 
 struct publisher_options {
     struct emitter_options emitter;
-    const char *control_url;         /* NULL = no triggers */
-    uint64_t message_bytes_a_second; /* above it messages are merged; 0 = never */
+    const char *control_url;                  /* NULL = no triggers */
+    uint64_t message_bytes_a_second;          /* above it messages are merged; 0 = never */
+    const atomic_uint_fast64_t *message_rate; /* the same, as it is now; NULL = it stays */
 };
 
 /* -errno after logging. The meter must outlive the publisher. */
 int publisher_open(struct publisher **publisher, const struct publisher_options *options, struct meter *meter);
+
+/* Its stream, for emitter_fact and emitter_counters. */
+struct emitter *publisher_emitter(const struct publisher *publisher);
 
 /* The emitter's own clock now. */
 uint64_t publisher_now_ns(const struct publisher *publisher);

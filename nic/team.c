@@ -29,6 +29,7 @@ struct team {
     struct member *members;
     unsigned count;
     struct relay *relay; /* NULL: a single worker listens itself, or nobody does */
+    struct exposition *exposition;
 };
 
 static int open_worker(struct team *team, const struct team_options *options, struct source *source)
@@ -55,17 +56,17 @@ static int open_workers(struct team *team, const struct team_options *options)
     return error;
 }
 
-static int publish_one(struct member *member, const struct publisher_options *options)
+static int publish_one(struct member *member, const struct publisher_options *options, bool is_watched)
 {
     struct publisher_options own = *options;
 
     if (own.emitter.instance == NULL)
         own.emitter.instance = member->worker.meter.ports[0].name;
-    return worker_publish(&member->worker, &own);
+    return worker_publish(&member->worker, &own, is_watched);
 }
 
 /* One of several: "NAME/2", "FILE.2", and control messages from the relay. */
-static int publish_part(struct member *member, const struct publisher_options *options, unsigned index)
+static int publish_part(struct member *member, const struct publisher_options *options, unsigned index, bool is_watched)
 {
     const char *name =
         options->emitter.instance == NULL ? member->worker.meter.ports[0].name : options->emitter.instance;
@@ -81,7 +82,16 @@ static int publish_part(struct member *member, const struct publisher_options *o
     }
     relay_url(url, index);
     own.control_url = options->control_url == NULL ? NULL : url;
-    return worker_publish(&member->worker, &own);
+    return worker_publish(&member->worker, &own, is_watched);
+}
+
+static int expose(struct team *team, const struct metric_page_place *place)
+{
+    const struct worker *workers[SOURCE_QUEUES_MAX];
+
+    for (unsigned i = 0; i < team->count; i++)
+        workers[i] = &team->members[i].worker;
+    return exposition_open(&team->exposition, place, workers, team->count);
 }
 
 static int open_parts(struct team *team, const struct team_options *options)
@@ -93,9 +103,11 @@ static int open_parts(struct team *team, const struct team_options *options)
     if (error == 0 && team->count > 1 && publisher->control_url != NULL)
         error = relay_open(&team->relay, publisher->control_url, publisher->emitter.key_file, team->count);
     for (unsigned i = 0; i < team->count && error == 0; i++)
-        error = team->count == 1 ? publish_one(&team->members[i], publisher)
-                                 : publish_part(&team->members[i], publisher, i);
-    return error != 0 ? error : port_watch_start(&team->members[0].worker, &options->ports, false);
+        error = team->count == 1 ? publish_one(&team->members[i], publisher, options->http->address != NULL)
+                                 : publish_part(&team->members[i], publisher, i, options->http->address != NULL);
+    if (error == 0)
+        error = port_watch_start(&team->members[0].worker, &options->ports, false);
+    return error != 0 ? error : expose(team, options->http);
 }
 
 int team_open(struct team **team, const struct team_options *options)
@@ -182,6 +194,7 @@ int team_close(struct team **team)
 
     if (*team == NULL)
         return 0;
+    exposition_close(&(*team)->exposition);
     relay_close(&(*team)->relay);
     for (unsigned i = 0; i < (*team)->count; i++) {
         int worker_error = worker_close(&(*team)->members[i].worker);

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "nic/exposition/exposition.h"
 #include "nic/meter.h"
 #include "nic/port/port_watch.h"
 #include "nic/publisher.h"
@@ -17,7 +18,8 @@ struct team_options {
     struct meter_options meter;         /* memory_bytes is for all workers together, the rest for each */
     struct publisher_options publisher; /* of a single worker; several get names, files and links made of it */
     struct source_dpdk_options source;
-    struct port_watch_options ports; /* whose counters go with the first worker's stream */
+    struct port_watch_options ports;      /* whose counters go with the first worker's stream */
+    const struct metric_page_place *http; /* where metrics are served */
 };
 
 struct team;

@@ -19,12 +19,18 @@ int worker_open(struct worker *worker, struct source *source, const struct meter
     return error;
 }
 
-int worker_publish(struct worker *worker, const struct publisher_options *options)
+int worker_publish(struct worker *worker, const struct publisher_options *options, bool is_watched)
 {
     struct publisher_options own = *options;
 
     own.emitter.counters = &worker->counters;
-    int error = publisher_open(&worker->publisher, &own, &worker->meter);
+    int error = is_watched ? board_create(&worker->board, flow_capacity(worker->meter.flows)) : 0;
+    if (worker->board != NULL) {
+        own.emitter.tap = board_take;
+        own.emitter.tap_context = worker->board;
+    }
+    if (error == 0)
+        error = publisher_open(&worker->publisher, &own, &worker->meter);
     worker->counting.source = worker->source;
     worker->counting.publisher = worker->publisher;
     worker->counting.fallback_grain_ns = own.emitter.window_ns;
@@ -118,6 +124,7 @@ int worker_close(struct worker *worker)
     port_counters_close(&worker->counting.port_counters);
     source_close(&worker->source);
     int error = publisher_close(&worker->publisher);
+    board_destroy(&worker->board);
     meter_fini(&worker->meter);
     return error;
 }

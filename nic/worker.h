@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "nic/counting/counting.h"
+#include "nic/exposition/board.h"
 #include "nic/meter.h"
 #include "nic/publisher.h"
 #include "nic/source/source.h"
@@ -20,6 +21,7 @@ struct worker {
     struct meter meter;
     struct source *source;
     struct publisher *publisher; /* NULL: only printed */
+    struct board *board;         /* NULL: nobody watches */
     struct counting counting;
     struct watch *watch; /* NULL: of a file */
     uint32_t settled;    /* the next flow to settle; 0 = none is due */
@@ -29,8 +31,11 @@ struct worker {
 /* Takes over the source, which is open. -errno after logging; then worker_close is to be called all the same. */
 int worker_open(struct worker *worker, struct source *source, const struct meter_options *options);
 
-/* The stream; `options` but for the counters, which are the worker's own. -errno after logging. */
-int worker_publish(struct worker *worker, const struct publisher_options *options);
+/*
+ * The stream; `options` but for the counters and the tap, which are the worker's own. `is_watched`: a board is kept of
+ * it. -errno after logging.
+ */
+int worker_publish(struct worker *worker, const struct publisher_options *options, bool is_watched);
 
 /* Hands the messages that have ended to the publisher, and to `visit` when it is not NULL. */
 typedef void (*worker_message)(void *context, const struct flow *flow, const struct record_message *message);

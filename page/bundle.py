@@ -30,7 +30,7 @@ def main():
         page = read(index).replace("@STYLE@", inline("\n".join(styles), "style"), 1)
         head, tail = page.split("@SCRIPT@")
         page = head + inline("\n".join(scripts), "script") + tail
-        assert page.count("@DATA@") == 1
+        assert page.count("@DATA@") == 1 and page.count("@CONNECT@") == 1
     with open(output, "w", encoding="utf-8") as file:
         file.write(page + "\n")
 

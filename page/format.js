@@ -21,6 +21,7 @@ const duration = (ns) => (ns === null || ns === undefined ? NOT_KNOWN : withUnit
 const bytes = (count) => (count === null || count === undefined ? NOT_KNOWN : withUnit(count, ["B", "KiB", "MiB", "GiB", "TiB"], 1024, 1023.5));
 const bitRate = (bytesPerSecond) => withUnit(bytesPerSecond * 8, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"], 1000, 999.5);
 const withBound = (ns, bound) => (bound === null || bound === undefined || ns === null ? duration(ns) : `${duration(ns)} ±${duration(bound)}`);
+const percent = (part) => (part > 0 && part < 0.0005 ? "< 0.1 %" : `${(part * 100).toFixed(part < 0.0995 ? 1 : 0)} %`);
 const hex = (number) => (number === null ? NOT_KNOWN : "0x" + number.toString(16).padStart(6, "0"));
 const plain = (value) => (value === null || value === undefined ? NOT_KNOWN : String(value));
 
@@ -28,8 +29,11 @@ const plain = (value) => (value === null || value === undefined ? NOT_KNOWN : St
 const offset = (ns, from) => (ns === null || ns === undefined ? NOT_KNOWN : ((ns - from) / 1e6).toFixed(3) + " ms");
 
 function place(verdict) {
+  if (verdict.candidates) {
+    return `one of ranks ${verdict.candidates}`;
+  }
   if (verdict.rank === null) {
-    return "-";
+    return /^(hang|late: cause not visible)$/.test(verdict.class) ? "nobody alone" : "all ranks";
   }
   const device = verdict.device ? ` (${verdict.device})` : "";
   return (verdict.peer_rank === null ? `rank ${verdict.rank}` : `link rank ${verdict.rank} to rank ${verdict.peer_rank}`) + device;
@@ -60,6 +64,12 @@ function paragraphs(said) {
     const verdict = part.indent === 0 && / ±.*confidence \d+ %/.test(part.text);
     return make("p", { class: "said" + (part.indent ? " indent" : verdict ? " verdict" : "") }, part.text);
   });
+}
+
+/* Ink that is read on a colour: dark on what is light. */
+function inkOn(name) {
+  const number = parseInt(colour(name).slice(1), 16);
+  return (number >> 16) * 0.299 + ((number >> 8) & 255) * 0.587 + (number & 255) * 0.114 > 140 ? "#14171b" : "#ffffff";
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

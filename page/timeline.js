@@ -2,14 +2,15 @@
 /* One step in time. Invariant: view.from < view.to, in nanoseconds after the step's begin; only lanes in sight are drawn. */
 "use strict";
 
-const LABEL_WIDTH = 190;
+const LABEL_WIDTH = 230;
 const AXIS_HEIGHT = 24;
 const SHORTEST_NS = 200;
 const view = { detail: null, start: 0, full: [0, 1], from: 0, to: 1, lanes: [], height: 0, kinds: [], blamed: new Set(), scale: 1, canvas: null, box: null, width: 0, sight: 0, hatch: null };
 
 const xOf = (time) => LABEL_WIDTH + ((time - view.from) * (view.width - LABEL_WIDTH)) / (view.to - view.from);
 const timeOf = (x) => view.from + ((x - LABEL_WIDTH) * (view.to - view.from)) / (view.width - LABEL_WIDTH);
-const kindColour = (kind) => colour("kind" + (view.kinds.indexOf(kind) % 6));
+const kindName = (kind) => "kind" + (view.kinds.indexOf(kind) % 6);
+const kindColour = (kind) => colour(kindName(kind));
 
 function hatchOf(context, stroke) {
   const tile = make("canvas", { width: 6, height: 6 });
@@ -33,7 +34,8 @@ function bar(context, from, to, top, height) {
 }
 
 const beginOf = (row) => row.enqueued_ns ?? row.first_data_ns;
-const endOf = (row) => row.end_ns ?? view.full[1] + view.start;
+/* What hangs ends at no time: its last sign is the end of what was seen under way. */
+const endOf = (row) => (row.hangs && stateInHang.get(row.rank)?.in_communicator && stateInHang.get(row.rank).last_sign_ns) || (row.end_ns ?? view.full[1] + view.start);
 
 /* Enqueue to arrival is hatched; all along where the arrival is not known. */
 function drawWait(context, row, lane, top) {
@@ -57,13 +59,34 @@ function drawOperation(context, row, lane, top) {
   const width = bar(context, row.first_data_ns - view.start, (row.last_data_ns ?? end) - view.start, top + 3, lane.height - 8);
   const words = `${row.place}: ${row.kind}`;
   if (width > context.measureText(words).width + 8) {
-    context.fillStyle = colour("ground");
+    context.fillStyle = inkOn(kindName(row.kind));
     context.fillText(words, Math.max(LABEL_WIDTH, xOf(row.first_data_ns - view.start)) + 4, top + lane.height / 2 - 1);
   }
 }
 
+/* From its last sign on a rank waits in what hangs, hatched, or is waited for: a full bar, with words. */
+function drawState(context, lane, top) {
+  const from = Math.max(0, lane.state.last_sign_ns - view.start);
+  const to = view.full[1];
+  const words = lane.state.named && lane.state.in_communicator ? `${lane.state.state}: waited for` : lane.state.state;
+  if (lane.state.state === "not in it") {
+    return;
+  }
+  context.fillStyle = lane.state.named ? colour("alarm") : view.hatch;
+  const width = bar(context, from, to, top + (lane.state.named ? 3 : 6), lane.height - (lane.state.named ? 8 : 12));
+  if (width > context.measureText(words).width + 20) {
+    const left = Math.max(LABEL_WIDTH, xOf(from)) + 8;
+    if (!lane.state.named) {
+      context.fillStyle = colour("ground");
+      context.fillRect(left - 3, top + 3, context.measureText(words).width + 6, lane.height - 7);
+    }
+    context.fillStyle = lane.state.named ? inkOn("alarm") : colour("soft");
+    context.fillText(words, left, top + lane.height / 2);
+  }
+}
+
 function outlineBlamed(context, row, top, lane) {
-  const verdicts = verdictsByStep.get(view.detail.step) || [];
+  const verdicts = verdictsByStep.get(view.detail.step ?? hang?.number) || [];
   if (verdicts.some((verdict) => verdict.operation === row.operation && verdict.rank === row.rank)) {
     const left = Math.max(LABEL_WIDTH, xOf(beginOf(row) - view.start));
     const right = Math.min(view.width, xOf(endOf(row) - view.start));
@@ -85,6 +108,29 @@ function drawOperations(context, lane, top) {
   known.forEach((row) => drawWait(context, row, lane, top));
   known.forEach((row) => drawOperation(context, row, lane, top));
   known.forEach((row) => outlineBlamed(context, row, top, lane));
+  if (lane.state) {
+    drawState(context, lane, top);
+  }
+}
+
+/* A rank on its way is grey with its name, an operation under way has its colour. */
+function drawPath(context, lane, top) {
+  for (const part of lane.parts) {
+    const own = part.part === "rank";
+    const kind = view.detail.timeline.operations.find((row) => row.operation === part.operation)?.kind;
+    context.fillStyle = own ? colour("compute") : kindColour(kind);
+    const width = bar(context, part.from_ns - view.start, part.to_ns - view.start, top + 3, lane.height - 6);
+    const words = own ? `rank ${plain(part.rank)}` : kind;
+    const left = Math.max(LABEL_WIDTH, xOf(part.from_ns - view.start));
+    if (width > 2) {
+      context.fillStyle = colour("ground");
+      context.fillRect(left, top + 3, 1, lane.height - 6);
+    }
+    if (width > context.measureText(words).width + 10) {
+      context.fillStyle = inkOn(own ? "compute" : kindName(kind));
+      context.fillText(words, left + 5, top + lane.height / 2);
+    }
+  }
 }
 
 function drawEvent(context, form, x, y) {
@@ -119,7 +165,7 @@ function drawRate(context, values, base, height) {
   const first = Math.max(0, rateIndex(values, view.from));
   context.beginPath();
   for (let at = first; at < values.length / 2 && values[2 * at] <= view.to; at++) {
-    const tall = Math.min(1, values[2 * at + 1] / view.scale) * height;
+    const tall = values[2 * at + 1] === 0 ? 0 : Math.max(1, Math.min(1, values[2 * at + 1] / view.scale) * height);
     if (tall > 0) {
       const left = Math.floor(Math.max(LABEL_WIDTH, xOf(values[2 * at])));
       const right = Math.min(view.width, at + 1 < values.length / 2 ? xOf(values[2 * at + 2]) : left + 1);
@@ -158,10 +204,25 @@ function drawFlow(context, lane, top) {
   }
 }
 
+/* As much of it as fits, and that something is left out. */
+function fitted(context, words, width) {
+  let shown = words;
+  while (shown.length > 1 && context.measureText(shown === words ? shown : shown + "…").width > width) {
+    shown = shown.slice(0, -1);
+  }
+  return shown === words ? words : shown + "…";
+}
+
 function drawLabel(context, lane, top) {
   context.fillStyle = colour(lane.kind === "head" ? "soft" : "ink");
   context.font = (lane.ranks[0] !== undefined && view.blamed.has(lane.ranks[0]) ? "bold " : "") + "12px system-ui, Arial, sans-serif";
   context.fillText(lane.label, 6, top + lane.height / 2, lane.kind === "head" ? view.width : LABEL_WIDTH - 12);
+  const left = 6 + context.measureText(lane.label).width + 8;
+  if (lane.note && left < LABEL_WIDTH - 40) {
+    context.fillStyle = colour("soft");
+    context.font = "11px system-ui, Arial, sans-serif";
+    context.fillText(fitted(context, lane.note, LABEL_WIDTH - 8 - left), left, top + lane.height / 2);
+  }
   context.font = "12px system-ui, Arial, sans-serif";
   if (lane.kind !== "head" && lane.ranks[0] === chosen.rank && chosen.rank !== null) {
     context.fillStyle = colour("accent");
@@ -196,7 +257,7 @@ function drawAxis(context, height) {
 function drawUnseen(context, height) {
   context.fillStyle = view.hatch;
   context.globalAlpha = 0.5;
-  view.detail.why.gaps.forEach((gap) => bar(context, gap.from_ns - view.start, gap.to_ns - view.start, AXIS_HEIGHT, height));
+  (view.detail.why.gaps || []).forEach((gap) => bar(context, gap.from_ns - view.start, gap.to_ns - view.start, AXIS_HEIGHT, height));
   context.globalAlpha = 1;
 }
 
@@ -221,6 +282,8 @@ function drawTimeline() {
       drawLabel(context, lane, top);
       if (lane.kind === "operations") {
         drawOperations(context, lane, top);
+      } else if (lane.kind === "path") {
+        drawPath(context, lane, top);
       } else if (lane.kind === "flow") {
         drawFlow(context, lane, top);
       }
@@ -264,7 +327,7 @@ function operationAt(at) {
   const time = at.time + view.start;
   const hits = at.lane.rows.filter((row) => {
     const begin = beginOf(row);
-    return begin !== null && time >= begin - at.slack / 5 && time <= (row.end_ns ?? Infinity) + at.slack / 5;
+    return begin !== null && time >= begin - at.slack / 5 && time <= (row.hangs ? Infinity : row.end_ns ?? Infinity) + at.slack / 5;
   });
   return hits.find((row) => row.arrival_ns !== null && time >= row.arrival_ns) || hits[0];
 }
@@ -273,6 +336,11 @@ function timelineTip(event) {
   const at = timelineAt(event);
   if (!at.lane || !at.inside || at.lane.kind === "head") {
     hideTip();
+    return;
+  }
+  if (at.lane.kind === "path") {
+    const part = at.lane.parts.find((one) => at.time + view.start >= one.from_ns && at.time + view.start < one.to_ns);
+    if (part) { showTip(event, pathTip(view.detail, part)); } else { hideTip(); }
     return;
   }
   if (at.lane.kind === "flow") {
@@ -284,11 +352,18 @@ function timelineTip(event) {
   const idle = at.lane.compute !== null && (at.lane.spans || []).find(([from, to]) => at.time + view.start >= from && at.time + view.start < to);
   if (row) {
     showTip(event, operationTip(row, view.start));
+  } else if (at.lane.state && at.time + view.start >= at.lane.state.last_sign_ns) {
+    showTip(event, hangTip(at.lane.state));
   } else if (idle) {
     showTip(event, `rank ${at.lane.compute}: no operation asked for, for ${duration(idle[1] - idle[0])}\n(it computes, or its host does something else)`);
   } else {
     hideTip();
   }
+}
+
+function hangTip(state) {
+  return [`rank ${plain(state.rank)}: ${state.state}`, rankPlace(state.rank), `last sign ${offset(state.last_sign_ns, view.start)}, ${duration(state.silent_ns)} before the end of what was seen`,
+    state.enqueued_ns === null ? (state.in_communicator ? `it has not asked for ${hang.kind}, which the others wait in` : `it is not in the communicator of the ${hang.kind} that hangs`) : `asked for ${hang.kind} at ${offset(state.enqueued_ns, view.start)}`].filter((line) => line).join("\n");
 }
 
 const timelineKeys = {
@@ -310,6 +385,9 @@ function listenTimeline(canvas) {
     const at = timelineAt(event);
     if (held && Math.abs(held.x - event.clientX) < 4 && at.lane && at.lane.ranks[0] !== undefined) {
       choose({ rank: at.lane.ranks[0] });
+    } else if (held && Math.abs(held.x - event.clientX) < 4 && at.lane?.kind === "path") {
+      const part = at.lane.parts.find((one) => at.time + view.start >= one.from_ns && at.time + view.start < one.to_ns);
+      choose({ rank: part?.rank ?? chosen.rank });
     }
     held = null;
   });
@@ -333,6 +411,17 @@ function listenTimeline(canvas) {
   });
 }
 
+/* Seconds of waiting press what was before flat. */
+function showBeginning() {
+  const signs = view.detail.timeline.hang_ranks.map((row) => row.last_sign_ns ?? 0);
+  setView(view.full[0], Math.min(view.full[1], 1.3 * (Math.max(...signs, view.detail.timeline.hang.began_ns) - view.start)));
+}
+
+const detailHasPath = () => view.detail.why.critical_path.length > 0;
+
+const HATCH_WORDS = "Hatched, in a rank's lane: an operation was asked for, but the rank was not ready (all along: when it was is not known), or it waits in what hangs. "
+  + "Hatched, in a flow's lane: its data stalled. Hatched across all lanes: the agents did not see this time.";
+
 function timelineLegend() {
   const swatch = (style, words) => make("span", { class: "key" }, make("i", { style }), words);
   const hatch = "background: repeating-linear-gradient(135deg, var(--wait) 0 1.5px, transparent 1.5px 4.5px)";
@@ -342,31 +431,46 @@ function timelineLegend() {
   const marks = [...events].map((metric) => make("span", { class: "key" }, make("b", { style: "color: var(--mark)" }, signs[EVENT_FORMS[metric]?.form || "square"]),
     EVENT_FORMS[metric]?.label || metric));
   const button = (words, action, title) => make("button", { type: "button", onclick: action, title }, words);
-  return [button("+", () => zoom(0.6), "zoom in"), button("−", () => zoom(1 / 0.6), "zoom out"), button("whole step", () => setView(...view.full), "key 0"), ...kinds,
+  return [button("+", () => zoom(0.6), "zoom in"), button("−", () => zoom(1 / 0.6), "zoom out"), button("whole step", () => setView(...view.full), "key 0"), ...(view.detail.timeline.hang ? [button("how it began", showBeginning, "from its step's begin to the last sign of any rank")] : []), ...kinds,
     swatch("background: linear-gradient(90deg, color-mix(in srgb, var(--kind0) 35%, transparent) 30%, var(--kind0) 30% 70%, color-mix(in srgb, var(--kind0) 35%, transparent) 70%)", "waits for others, sends, waits"),
-    swatch(hatch, "asked for, not there yet; in flows: stalled; over all: not seen"), swatch("background: linear-gradient(transparent 35%, var(--compute) 35% 65%, transparent 65%)", "computes: no operation asked for"), ...marks,
+    swatch(hatch, "hatched: not under way (see below)"), ...(view.detail.timeline.hang ? [swatch("background: var(--alarm)", "what hangs waits for this rank")] : []), ...(detailHasPath() ? [swatch("background: var(--compute)", "critical path: that rank on its way")] : []), swatch("background: linear-gradient(transparent 35%, var(--compute) 35% 65%, transparent 65%)", "computes: no operation asked for"), ...marks,
     make("span", { class: "hint" }, "Drag, shift+wheel, ← →: move. Ctrl+wheel, + −: zoom. Double click, 0: whole step. Click: choose the rank.")];
 }
 
+/* What a flow's rate stays below for nine tenths of the time in which something flows: a burst of a microsecond does not press all else flat. */
+function usualRate(detail) {
+  const spans = [];
+  for (const flow of detail.flows) {
+    const values = flowRate(flow)?.values || [];
+    for (let at = 0; at + 3 < values.length; at += 2) {
+      if (values[at + 1] > 0) {
+        spans.push([values[at + 1], values[at + 2] - values[at]]);
+      }
+    }
+  }
+  let left = 0.9 * spans.reduce((sum, span) => sum + span[1], 0);
+  return spans.sort((a, b) => a[0] - b[0]).find((span) => (left -= span[1]) <= 0)?.[0] || 1;
+}
+
 function showTimeline(detail) {
+  const asBefore = view.detail !== null && stepOfDetail(view.detail) === stepOfDetail(detail) && (view.from !== view.full[0] || view.to !== view.full[1]) ? [view.from, view.to] : null;
   view.detail = detail;
-  view.start = detail.timeline.step.start_ns;
+  view.start = spanOf(detail).start_ns;
   const rows = detail.timeline.ranks;
   const begins = rows.map(beginOf).filter((time) => time !== null);
   view.full = [Math.min(0, ...[Math.min(...begins) - view.start].filter(Number.isFinite)),
-    rows.reduce((last, row) => Math.max(last, (row.end_ns ?? 0) - view.start), detail.timeline.step.end_ns - view.start)];
+    rows.reduce((last, row) => Math.max(last, (row.end_ns ?? 0) - view.start), spanOf(detail).end_ns - view.start)];
   view.kinds = [...new Set(rows.map((row) => row.kind))].sort();
-  view.blamed = blamedRanks(detail.step);
-  const rates = detail.flows.flatMap((flow) => (flowRate(flow)?.values || []).filter((value, index) => index % 2 === 1 && value > 0)).sort((a, b) => a - b);
-  view.scale = rates[Math.floor(rates.length * 0.95)] || 1;
+  view.blamed = blamedRanks(detail.step ?? hang?.number);
+  view.scale = usualRate(detail);
   view.canvas = make("canvas", { tabindex: 0, role: "img", "aria-label": "time line of the step: lanes of ranks and flows; the tables have the numbers" });
   view.space = make("div");
   view.box = make("div", { class: "lanes" }, view.canvas, view.space);
-  fill("timeline", view.box, make("p", { class: "note" }, `Full height of a flow's lane: ${bitRate(view.scale)} of payload or more (nineteen of twenty values are less). ${flowsNote(detail)}`));
+  fill("timeline", view.box, make("p", { class: "note" }, flowsNote(detail)), make("p", { class: "note" }, HATCH_WORDS));
   fill("bar", ...timelineLegend());
   view.box.addEventListener("scroll", askDraw);
   listenTimeline(view.canvas);
-  [view.from, view.to] = view.full;
+  [view.from, view.to] = asBefore || view.full; /* what is told anew, since it goes on, stays as it was looked at */
   layTimeline();
 }
 
@@ -376,8 +480,11 @@ function flowsNote(detail) {
   if (carried.length === 0) {
     return "No flow's rate is known in this step.";
   }
-  return windows === 0 ? "No windows were asked for in this step: rates are from messages, each spread evenly over its time."
-    : `Windows were asked for of ${windows} of ${carried.length} flows, where rates are theirs; the others' are from messages.`;
+  const means = Math.max(...carried.map((flow) => flowRate(flow).mean_over_ns));
+  return `Full height of a flow's lane: ${bitRate(view.scale)} of payload or more (for nine tenths of the busy time it is less). `
+    + (windows === 0 ? "No windows were asked for in this step: rates are from messages, each spread evenly over its time."
+      : `Windows were asked for of ${windows} of ${carried.length} flows, where rates are theirs; the others' are from messages.`)
+    + (means > 0 ? ` To keep the page light they are means over ${duration(means)}: what is shorter is not seen here.` : "");
 }
 
 function layTimeline() {

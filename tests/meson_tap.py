@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""meson_tap.py TESTLOG.json: the results of `meson test` as TAP lines, each case of a TAP test counted as one."""
+"""meson_tap.py [--failed] TESTLOG.json...: the results of `meson test` as TAP lines, each case of a TAP test counted as one; of
+a test that was run again, the later log's. --failed: the names of those that failed, as `meson test` takes them."""
 import json
 import re
 import sys
@@ -24,9 +25,16 @@ def lines(entry):
 
 
 def main():
-    with open(sys.argv[1]) as log:
-        for entry in map(json.loads, log):
+    only_failed = sys.argv[1] == "--failed"
+    entries = {}
+    for path in sys.argv[1 + only_failed:]:
+        with open(path) as log:
+            entries |= {entry["name"]: entry for entry in map(json.loads, log)}
+    for name, entry in entries.items():
+        if not only_failed:
             print(*lines(entry), sep="\n")
+        elif any(line.startswith("not ok") for line in lines(entry)):
+            print(name.rpartition(" / ")[2])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ int batch_read(struct batch *batch, const void *bytes, size_t length_bytes)
     batch->header = header;
     batch->records = cursor;
     batch->records_left = header.records_count;
+    batch->skips_runs = false;
     batch->run = (struct message_run){.left = 0};
+    batch->operations.left = 0;
+    operation_coder_init(&batch->operations.coder);
     return 0;
 }
 
@@ -36,9 +39,24 @@ static const uint8_t *take_record(struct batch *batch, struct record_header *hea
     return cursor_skip(&batch->records, header->length_bytes - sizeof *header) ? start : NULL;
 }
 
-int batch_next(struct batch *batch, union record *record, uint64_t *unknown_count)
+static int next_of_run(struct batch *batch, union record *record)
 {
     int of_run = message_run_next(&batch->run, &record->message);
+
+    return of_run != 0 ? of_run : operation_run_next(&batch->operations, &record->rank_operation);
+}
+
+static void begin_run(struct batch *batch, const union record *record, const uint8_t *bytes, size_t length_bytes)
+{
+    if (record->header.kind == RECORD_MESSAGE_RUN)
+        message_run_begin(&batch->run, &record->message_run, bytes, length_bytes);
+    else
+        operation_run_begin(&batch->operations, &record->rank_operation_run, bytes, length_bytes);
+}
+
+int batch_next(struct batch *batch, union record *record, uint64_t *unknown_count)
+{
+    int of_run = next_of_run(batch, record);
 
     if (of_run != 0)
         return of_run;
@@ -56,10 +74,12 @@ int batch_next(struct batch *batch, union record *record, uint64_t *unknown_coun
         if (header.length_bytes < known_bytes)
             return -EBADMSG;
         memcpy(record, bytes, known_bytes);
-        if (header.kind != RECORD_MESSAGE_RUN)
+        if (header.kind != RECORD_MESSAGE_RUN && header.kind != RECORD_RANK_OPERATION_RUN)
             return 1;
-        message_run_begin(&batch->run, &record->message_run, bytes + known_bytes, header.length_bytes - known_bytes);
-        if ((of_run = message_run_next(&batch->run, &record->message)) != 0)
+        if (batch->skips_runs)
+            continue;
+        begin_run(batch, record, bytes + known_bytes, header.length_bytes - known_bytes);
+        if ((of_run = next_of_run(batch, record)) != 0)
             return of_run;
     }
     return cursor_left(&batch->records) == 0 ? 0 : -EBADMSG;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading a batch that came from outside: checks the header and walks the records. Nothing is trusted: lengths are
- * checked, unknown kinds are skipped and counted by the caller, short records are refused. A run of messages comes out
- * as the messages that it holds.
+ * checked, unknown kinds are skipped and counted by the caller, short records are refused. A run of messages or of rank
+ * operations comes out as what it holds.
  */
 #pragma once
 
 #include "wire/cursor.h"
 #include "wire/message_run.h"
+#include "wire/operation_run.h"
 #include "wire/record.h"
 
 struct batch {
     struct batch_header header;
     struct cursor records;
     uint32_t records_left; /* a run is one of them */
+    bool skips_runs;       /* set by the caller behind batch_read: runs of messages are left out unread */
     struct message_run run;
+    struct operation_run operations;
 };
 
 union record {

@@ -24,7 +24,6 @@
 #include <zstd.h>
 
 #define CAPTURE_MAGIC         "QPSCAPT\n"
-#define CAPTURE_VERSION       1u
 #define FRAME_FILL_BYTES      (128u * 1024u) /* a frame is written when this much is there: small stalls */
 #define FRAME_CLEAR_BYTES_MAX (FRAME_FILL_BYTES + BATCH_BYTES_MAX)
 #define FRAME_FILE_BYTES_MAX  ZSTD_COMPRESSBOUND(FRAME_CLEAR_BYTES_MAX)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CAPTURE_VERSION 1u
+
 struct capture_writer;
 struct capture_reader;
 

@@ -4,7 +4,7 @@
  * returned).
  * Invariants: a pair's bound covers all three readings, so each clock was at its value at some moment within bound_ns
  * of monotonic_ns; a sample's four times are in the order of cause and effect, so the offset that it gives is off by at
- * most half its round trip.
+ * most half its round trip, which is 0 where both sides have one clock.
  */
 #include "wire/clock.h"
 
@@ -61,8 +61,7 @@ void clock_read_pair(struct record_clock_pair *pair, int64_t offset_ns)
     }
 }
 
-int clock_answer(const void *question, size_t length_bytes, uint64_t reference_boot, uint64_t received_ns,
-                 struct clock_answer *answer)
+int clock_answer(const void *question, size_t length_bytes, struct clock_answer *answer)
 {
     struct cursor cursor;
     struct clock_question read;
@@ -72,8 +71,6 @@ int clock_answer(const void *question, size_t length_bytes, uint64_t reference_b
     if (cursor.failed || cursor_left(&cursor) != 0 || read.magic != CLOCK_MAGIC)
         return -EBADMSG;
     answer->question = read;
-    answer->reference_boot = reference_boot;
-    answer->received_ns = received_ns;
     answer->replied_ns = clock_now_ns();
     return 0;
 }
@@ -137,22 +134,33 @@ static bool worker_wait(const struct worker *worker, bool for_message, uint64_t 
     return pollers[0].revents == 0;
 }
 
+static struct clock_identity identity_of(const struct clock_options *options)
+{
+    struct clock_identity identity;
+
+    if (options->identity != NULL)
+        return *options->identity;
+    clock_identity_read(&identity);
+    return identity;
+}
+
 struct clock_server {
     struct worker worker;
     uint64_t boot_id;
+    struct clock_identity identity;
 };
 
 static void *serve(void *argument)
 {
     struct clock_server *server = argument;
     struct clock_question question;
-    struct clock_answer answer;
+    struct clock_answer answer = {.reference_boot = server->boot_id, .identity = server->identity};
     size_t length;
 
     while (worker_wait(&server->worker, true, UINT64_MAX))
         while (link_receive(server->worker.link, &question, sizeof question, &length) == 0) {
-            uint64_t received_ns = clock_now_ns();
-            if (clock_answer(&question, length, server->boot_id, received_ns, &answer) == 0)
+            answer.received_ns = clock_now_ns();
+            if (clock_answer(&question, length, &answer) == 0)
                 link_send(server->worker.link, &answer, sizeof answer);
         }
     return NULL;
@@ -165,6 +173,7 @@ int clock_server_open(struct clock_server **server, const struct clock_options *
     if (made == NULL)
         return -ENOMEM;
     made->boot_id = options->boot_id;
+    made->identity = identity_of(options);
     int error = worker_init(&made->worker, options, LINK_ANSWER, serve, made);
     if (error != 0) {
         free(made);
@@ -187,6 +196,7 @@ void clock_server_close(struct clock_server **server)
 struct clock_client {
     struct worker worker;
     int64_t offset_ns;
+    struct clock_identity identity;
     uint32_t number;
     uint64_t started_ns;
     uint64_t smallest_ns;
@@ -238,6 +248,23 @@ static void count_good(struct clock_client *client, uint64_t round_trip_ns)
         client->good_count++;
 }
 
+/* What the answer that came at `returned_ns` tells: four times in order, or one moment when both have one clock. */
+static struct record_clock_sample sample_of(const struct clock_client *client, const struct clock_answer *answer,
+                                            uint64_t returned_ns)
+{
+    bool same = clock_identity_same(&client->identity, &answer->identity);
+    uint64_t sent_ns = same ? answer->received_ns : answer->question.sent_ns;
+    uint64_t replied_ns = same ? answer->received_ns : answer->replied_ns;
+
+    return (struct record_clock_sample){
+        .reference_boot = answer->reference_boot,
+        .sent_ns = sent_ns + (uint64_t)client->offset_ns,
+        .received_ns = answer->received_ns,
+        .replied_ns = replied_ns,
+        .returned_ns = (same ? answer->received_ns : returned_ns) + (uint64_t)client->offset_ns,
+    };
+}
+
 /* Reads answers until one to the last question is there; others came too late. */
 static bool read_answer(struct clock_client *client, uint64_t sent_ns)
 {
@@ -249,13 +276,7 @@ static bool read_answer(struct clock_client *client, uint64_t sent_ns)
         if (length != sizeof answer || answer.question.magic != CLOCK_MAGIC ||
             answer.question.number != client->number || answer.question.sent_ns != sent_ns)
             continue;
-        const struct record_clock_sample sample = {
-            .reference_boot = answer.reference_boot,
-            .sent_ns = sent_ns + (uint64_t)client->offset_ns,
-            .received_ns = answer.received_ns,
-            .replied_ns = answer.replied_ns,
-            .returned_ns = returned_ns + (uint64_t)client->offset_ns,
-        };
+        const struct record_clock_sample sample = sample_of(client, &answer, returned_ns);
         count_good(client, returned_ns - sent_ns - (answer.replied_ns - answer.received_ns));
         put_sample(client, &sample);
         return true;
@@ -303,6 +324,7 @@ int clock_client_open(struct clock_client **client, const struct clock_options *
     if (made == NULL)
         return -ENOMEM;
     made->offset_ns = options->offset_ns;
+    made->identity = identity_of(options);
     made->started_ns = clock_now_ns();
     made->smallest_ns = UINT64_MAX / 2;
     int error = worker_init(&made->worker, options, LINK_ASK, ask_on, made);

@@ -9,9 +9,11 @@
 #include "wire/backlog.h"
 #include "wire/capture.h"
 #include "wire/clock.h"
+#include "wire/clock_identity.h"
 #include "wire/link.h"
 #include "wire/log.h"
 #include "wire/message_run.h"
+#include "wire/outlet.h"
 #include "wire/seal.h"
 
 #include <assert.h>
@@ -57,11 +59,15 @@ struct emitter {
     struct clock_client *clock;
     struct capture_writer *capture;
     struct backlog *backlog;
+    struct outlet *outlet; /* NULL: none */
     char *link_url;
     int64_t clock_offset_ns;
     uint64_t covered_ns; /* 0 = up to now, always */
     uint64_t own_values[COUNTERS_COUNT];
     uint64_t own_told[COUNTERS_COUNT];
+    uint64_t facts[EMITTER_FACTS];
+    void (*tap)(void *context, const struct record_header *record);
+    void *tap_context;
     struct reported own;
     struct reported caller;
     uint64_t connections;
@@ -82,6 +88,16 @@ struct emitter {
     struct batch_header header;
     uint8_t batch[BATCH_BYTES_MAX];
 };
+
+uint64_t emitter_fact(const struct emitter *emitter, enum emitter_fact fact)
+{
+    return counter_read(emitter->facts, fact);
+}
+
+struct counter_table emitter_counters(struct emitter *emitter)
+{
+    return emitter->own.table;
+}
 
 uint64_t emitter_boot_id(const struct emitter *emitter)
 {
@@ -134,10 +150,29 @@ static void note_loss(struct emitter *emitter)
     counter_add(emitter->own_values, COUNTER_LINK_DROPPED, 1);
 }
 
+static void begin_epoch(struct emitter *emitter)
+{
+    emitter->epoch++;
+    emitter->announce_due_ns = 0;
+}
+
+static void pass_to_outlet(struct emitter *emitter)
+{
+    bool caught_up = false;
+
+    if (emitter->outlet == NULL || !outlet_is_heard(emitter->outlet))
+        return;
+    unsigned refused = outlet_send(emitter->outlet, emitter->batch, emitter->used_bytes, &caught_up);
+    counter_add(emitter->own_values, COUNTER_OUTLET_DROPPED, refused);
+    if (caught_up)
+        begin_epoch(emitter);
+}
+
 static void pass_on(struct emitter *emitter)
 {
     if (emitter->capture != NULL)
         capture_write(emitter->capture, emitter->batch, emitter->used_bytes);
+    pass_to_outlet(emitter);
     if (emitter->link == NULL)
         return;
     drain_backlog(emitter);
@@ -161,12 +196,6 @@ static void append(struct emitter *emitter, const void *record, size_t length_by
     memcpy(emitter->batch + emitter->used_bytes, record, length_bytes);
     emitter->used_bytes += length_bytes;
     emitter->header.records_count++;
-}
-
-static void begin_epoch(struct emitter *emitter)
-{
-    emitter->epoch++;
-    emitter->announce_due_ns = 0;
 }
 
 /* A batch that will surely be taken begins with the loss that is to be told. */
@@ -212,6 +241,8 @@ void emitter_add(struct emitter *emitter, enum record_kind kind, void *record)
     if (emitter->used_bytes + length > sizeof emitter->batch)
         emitter_flush(emitter);
     append(emitter, record, length);
+    if (emitter->tap != NULL)
+        emitter->tap(emitter->tap_context, header);
 }
 
 /* Has room for one more message in the run that goes on, or in a new one. */
@@ -278,8 +309,11 @@ static void add_clock_samples(struct emitter *emitter)
 
     if (emitter->clock == NULL)
         return;
-    while (clock_client_take(emitter->clock, &record))
+    while (clock_client_take(emitter->clock, &record)) {
+        counter_set(emitter->facts, EMITTER_CLOCK_ROUND_TRIP_NS,
+                    record.returned_ns - record.sent_ns - (record.replied_ns - record.received_ns));
         emitter_add(emitter, RECORD_CLOCK_SAMPLE, &record);
+    }
 }
 
 static void set_counter(struct emitter *emitter, size_t index, uint64_t total)
@@ -317,12 +351,18 @@ static void check_connections(struct emitter *emitter)
     emitter->connections = counts.connections;
 }
 
-/* Whether it is time; then the next time is one interval from now. */
+static void check_outlet(struct emitter *emitter)
+{
+    if (emitter->outlet != NULL && outlet_accept(emitter->outlet))
+        begin_epoch(emitter);
+}
+
 void emitter_cover(struct emitter *emitter, uint64_t until_ns)
 {
     emitter->covered_ns = until_ns;
 }
 
+/* Whether it is time; then the next time is one interval from now. */
 static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t interval_ns)
 {
     if (now_ns < *due_ns)
@@ -334,6 +374,7 @@ static bool is_due(uint64_t *due_ns, uint64_t now_ns, uint64_t interval_ns)
 static void beat(struct emitter *emitter, uint64_t now_ns)
 {
     check_connections(emitter);
+    check_outlet(emitter);
     if (is_due(&emitter->announce_due_ns, now_ns, ANNOUNCE_INTERVAL_NS))
         announce(emitter);
     if (is_due(&emitter->pair_due_ns, now_ns, PAIR_INTERVAL_NS))
@@ -341,6 +382,8 @@ static void beat(struct emitter *emitter, uint64_t now_ns)
     add_clock_samples(emitter);
     add_changed_counters(emitter);
     add_heartbeat(emitter, 0);
+    counter_set(emitter->facts, EMITTER_BATCHES, emitter->header.sequence);
+    counter_set(emitter->facts, EMITTER_WAITING_BATCHES, emitter->link == NULL ? 0 : backlog_count(emitter->backlog));
 }
 
 void emitter_tick(struct emitter *emitter)
@@ -386,35 +429,24 @@ static uint64_t make_emitter_id(const struct emitter_options *options)
     return id == 0 ? 1 : id;
 }
 
-/* "8c1d6c5e-....": 32 hexadecimal digits with dashes, as 16 bytes; zeros when it cannot be read. */
-static void read_kernel_boot(uint8_t boot[16])
+void emitter_fill_hello(struct record_hello *hello, const char *instance)
 {
-    char text[64];
-    size_t digits = 0;
+    struct clock_identity identity;
 
-    memset(boot, 0, 16);
-    read_line("/proc/sys/kernel/random/boot_id", text, sizeof text);
-    for (const char *c = text; *c != '\0' && digits < 32; c++) {
-        unsigned digit;
-        if (sscanf(c, "%1x", &digit) != 1)
-            continue;
-        boot[digits / 2] = (uint8_t)(boot[digits / 2] << 4 | digit);
-        digits++;
-    }
+    clock_identity_read(&identity);
+    hello->pid = (uint32_t)getpid();
+    memcpy(hello->kernel_boot, identity.kernel_boot, sizeof hello->kernel_boot);
+    gethostname(hello->host, sizeof hello->host - 1);
+    strncpy(hello->version, QPSCOPE_VERSION, sizeof hello->version - 1);
+    if (instance != NULL)
+        strncpy(hello->instance, instance, sizeof hello->instance - 1);
 }
 
 static void fill_hello(struct emitter *emitter, const struct emitter_options *options)
 {
-    struct record_hello *hello = &emitter->hello;
-
-    hello->started_ns = emitter_now_ns(emitter);
-    hello->pid = (uint32_t)getpid();
-    hello->window_ns = options->window_ns;
-    read_kernel_boot(hello->kernel_boot);
-    gethostname(hello->host, sizeof hello->host - 1);
-    strncpy(hello->version, QPSCOPE_VERSION, sizeof hello->version - 1);
-    if (options->instance != NULL)
-        strncpy(hello->instance, options->instance, sizeof hello->instance - 1);
+    emitter->hello.started_ns = emitter_now_ns(emitter);
+    emitter->hello.window_ns = options->window_ns;
+    emitter_fill_hello(&emitter->hello, options->instance);
 }
 
 static int open_counters(struct emitter *emitter, const struct emitter_options *options)
@@ -441,8 +473,13 @@ static int open_link(struct emitter *emitter, const struct emitter_options *opti
 
 static int open_clock(struct emitter *emitter, const struct emitter_options *options)
 {
-    const struct clock_options clock = {options->clock_url, options->key_file, emitter->header.emitter_id,
-                                        emitter->header.boot_id, options->clock_offset_ns};
+    const struct clock_options clock = {
+        .url = options->clock_url,
+        .key_file = options->key_file,
+        .emitter_id = emitter->header.emitter_id,
+        .boot_id = emitter->header.boot_id,
+        .offset_ns = options->clock_offset_ns,
+    };
 
     return options->clock_url == NULL ? 0 : clock_client_open(&emitter->clock, &clock);
 }
@@ -466,6 +503,7 @@ static int free_parts(struct emitter *emitter, int linger_ms)
 
     clock_client_close(&emitter->clock);
     link_close(&emitter->link, linger_ms);
+    outlet_close(&emitter->outlet);
     backlog_destroy(&emitter->backlog);
     free(emitter->caller.told);
     free(emitter->link_url);
@@ -480,6 +518,8 @@ int emitter_open(struct emitter **emitter, const struct emitter_options *options
     if (made == NULL)
         return -ENOMEM;
     made->clock_offset_ns = options->clock_offset_ns;
+    made->tap = options->tap;
+    made->tap_context = options->tap_context;
     made->header = (struct batch_header){
         .magic = BATCH_MAGIC,
         .version = BATCH_VERSION,
@@ -494,6 +534,8 @@ int emitter_open(struct emitter **emitter, const struct emitter_options *options
         free_parts(made, 0);
         return error;
     }
+    if (options->outlet != NULL)
+        outlet_open(&made->outlet, options->outlet, made->header.boot_id); /* without it all else goes on */
     begin_batch(made);
     made->last_sent_ns = made->hello.started_ns;
     beat(made, made->hello.started_ns);

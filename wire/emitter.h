@@ -7,7 +7,8 @@
  * Batches that the link does not take wait in a backlog of 4 MiB and go in order as soon as it does, so a receiver that
  * starts later misses nothing. When the backlog is full the newest batches are dropped (the oldest say what the later
  * ones refer to), counted, and reported by one LOSS_LINK_FULL record in the first batch that is taken again. The
- * capture file has the same batches, also the dropped ones: there the sequence numbers have no gap.
+ * capture file has the same batches, also the dropped ones: there the sequence numbers have no gap. Who comes to the
+ * outlet gets the batches from then on, and begins an epoch.
  */
 #pragma once
 
@@ -28,9 +29,13 @@ struct emitter_options {
     const char *key_file;                 /* NULL = none */
     const char *record_path;              /* NULL = no capture file */
     bool record_append;                   /* go on behind what the file holds; else it is emptied first */
+    const char *outlet;                   /* the program's name at an outlet (outlet.h); NULL = none */
     uint32_t window_ns;                   /* for hello */
     int64_t clock_offset_ns;              /* emitter's own clock minus this process's CLOCK_MONOTONIC */
     const struct counter_table *counters; /* sent when they changed; NULL = none */
+    void (*tap)(void *context,
+                const struct record_header *record); /* sees each record that is added, messages but; NULL = nobody */
+    void *tap_context;
 };
 
 /*
@@ -50,6 +55,19 @@ struct emitter_options {
     }
 
 int emitter_open(struct emitter **emitter, const struct emitter_options *options);
+
+enum emitter_fact {                              /* what the stream tells of itself, to who watches the program */
+                    EMITTER_BATCHES,             /* made so far */
+                    EMITTER_WAITING_BATCHES,     /* at present, since the link does not take them */
+                    EMITTER_CLOCK_ROUND_TRIP_NS, /* of the last exchange; 0 = none yet */
+                    EMITTER_FACTS,
+};
+/* A fact as of the last heartbeat, and the emitter's own counters (wire/counter.def). Any thread. */
+uint64_t emitter_fact(const struct emitter *emitter, enum emitter_fact fact);
+struct counter_table emitter_counters(struct emitter *emitter);
+
+/* Who this process is, and where it runs: a zeroed hello, but for its times. */
+void emitter_fill_hello(struct record_hello *hello, const char *instance);
 
 /* This start of it, as its batches say. */
 uint64_t emitter_boot_id(const struct emitter *emitter);

@@ -17,7 +17,7 @@
 #define LINE_BYTES_MAX 2048
 
 static const char *program_name = "qpscope";
-static enum log_level level_max = LOG_INFO;
+static _Atomic enum log_level level_max = LOG_INFO;
 static bool is_journal;
 
 /* systemd sets JOURNAL_STREAM to "device:inode" of the stream that it gave to the service. */
@@ -37,6 +37,11 @@ void log_init(const char *program, enum log_level level)
     program_name = program;
     level_max = level;
     is_journal = stderr_is_journal();
+}
+
+void log_set_level(enum log_level level)
+{
+    level_max = level;
 }
 
 static const char *level_name(enum log_level level)

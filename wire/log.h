@@ -16,6 +16,9 @@ enum log_level {
 /* Names the program and sets the most detailed level that is shown. Call once, before other threads start. */
 void log_init(const char *program, enum log_level level);
 
+/* Another most detailed level from now on. Any thread. */
+void log_set_level(enum log_level level);
+
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_write(LOG_ERROR, __VA_ARGS__)

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/log.h"
+#include "wire/option_file.h"
+
 #define HELP_COLUMN 30
 #define HELP_WIDTH  100
 
@@ -51,18 +54,26 @@ struct parse {
     int next;
     void *values;
     size_t positionals_count;
+    const char *where; /* of a configuration file: "FILE:LINE"; NULL on the command line */
+    unsigned file;     /* the n-th of them */
+    uint64_t given;    /* in it: a bit an option */
+    bool only_checks;
+    bool is_again;
+    bool has_read; /* a configuration */
 };
 
-static int __attribute__((format(printf, 2, 3)))
-usage_error(const struct option_program *program, const char *format, ...)
+static int __attribute__((format(printf, 2, 3))) usage_error(const struct parse *parse, const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(stderr, "%s: ", program->name);
+    fprintf(stderr, "%s: %s%s", parse->program->name, parse->where == NULL ? "" : parse->where,
+            parse->where == NULL ? "" : ": ");
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\nTry '%s --help'.\n", program->name);
+    if (parse->where == NULL)
+        fprintf(stderr, "\nTry '%s --help'.", parse->program->name);
+    fputc('\n', stderr);
     return -EINVAL;
 }
 
@@ -120,31 +131,44 @@ static int set_number(const struct parse *parse, const struct option_spec *spec,
     int error = parse_number(kind_units(spec->kind), text, &value);
 
     if (error == -EINVAL)
-        return usage_error(parse->program, "--%s: '%s' is not %s", spec->name, text, number_hint(spec->kind));
+        return usage_error(parse, "--%s: '%s' is not %s", spec->name, text, number_hint(spec->kind));
     format_number(spec->kind, spec->minimum, minimum, sizeof minimum);
     format_number(spec->kind, spec->maximum == 0 ? UINT64_MAX : spec->maximum, maximum, sizeof maximum);
     if (error != 0 || value < spec->minimum || (spec->maximum != 0 && value > spec->maximum))
-        return usage_error(parse->program, "--%s: '%s' is out of range; it goes from %s to %s", spec->name, text,
-                           minimum, maximum);
+        return usage_error(parse, "--%s: '%s' is out of range; it goes from %s to %s", spec->name, text, minimum,
+                           maximum);
     *(uint64_t *)field(parse, spec) = value;
     return 0;
 }
 
-static int set_choice(const struct parse *parse, const struct option_spec *spec, const char *text)
+static int find_word(const char *const *words, const char *text)
 {
-    char names[256] = "";
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static const char *join_words(const char *const *words, char *joined, size_t capacity_bytes)
+{
     size_t length = 0;
 
-    for (int i = 0; spec->choices[i] != NULL; i++) {
-        if (strcmp(spec->choices[i], text) == 0) {
-            *(int *)field(parse, spec) = i;
-            return 0;
-        }
-        if (length < sizeof names)
-            length +=
-                (size_t)snprintf(names + length, sizeof names - length, "%s%s", i == 0 ? "" : ", ", spec->choices[i]);
-    }
-    return usage_error(parse->program, "--%s: '%s' is none of: %s", spec->name, text, names);
+    joined[0] = '\0';
+    for (int i = 0; words[i] != NULL && length < capacity_bytes; i++)
+        length += (size_t)snprintf(joined + length, capacity_bytes - length, "%s%s", i == 0 ? "" : ", ", words[i]);
+    return joined;
+}
+
+static int set_choice(const struct parse *parse, const struct option_spec *spec, const char *text)
+{
+    char names[256];
+    int choice = find_word(spec->choices, text);
+
+    if (choice < 0)
+        return usage_error(parse, "--%s: '%s' is none of: %s", spec->name, text,
+                           join_words(spec->choices, names, sizeof names));
+    *(int *)field(parse, spec) = choice;
+    return 0;
 }
 
 static int set_list(const struct parse *parse, const struct option_spec *spec, const char *text)
@@ -152,7 +176,7 @@ static int set_list(const struct parse *parse, const struct option_spec *spec, c
     struct option_list *list = field(parse, spec);
 
     if (list->count == OPTION_LIST_MAX)
-        return usage_error(parse->program, "--%s: given more than %d times", spec->name, OPTION_LIST_MAX);
+        return usage_error(parse, "--%s: given more than %d times", spec->name, OPTION_LIST_MAX);
     list->values[list->count++] = text;
     return 0;
 }
@@ -182,10 +206,10 @@ static int set_value(const struct parse *parse, const struct option_spec *spec, 
 static int set_from(struct parse *parse, const struct option_spec *spec, const char *attached)
 {
     if (spec->kind == OPTION_FLAG && attached != NULL)
-        return usage_error(parse->program, "--%s takes no value", spec->name);
+        return usage_error(parse, "--%s takes no value", spec->name);
     if (spec->kind != OPTION_FLAG && attached == NULL) {
         if (parse->next == parse->argc)
-            return usage_error(parse->program, "--%s needs a value: %s", spec->name, spec->argument);
+            return usage_error(parse, "--%s needs a value: %s", spec->name, spec->argument);
         attached = parse->argv[parse->next++];
     }
     return set_value(parse, spec, attached);
@@ -258,18 +282,25 @@ static void print_option(const struct option_spec *spec, const void *values)
     print_wrapped(text, column);
 }
 
+static const struct option_spec own_specs[] = {
+    {.name = "config",
+     .kind = OPTION_TEXT_LIST,
+     .argument = "FILE",
+     .help = "read options from FILE: lines 'name = value', with the long names; the command line overrides them"},
+    {.name = "check-config", .kind = OPTION_FLAG, .help = "say what is wrong with that file, and exit"},
+    {.name = "help", .short_name = 'h', .kind = OPTION_FLAG, .help = "print this and exit"},
+    {.name = "version", .short_name = 'V', .kind = OPTION_FLAG, .help = "print the version and exit"},
+};
+
+#define CONFIG_SPECS 2 /* of them: only where there is a configuration */
+
 static void print_help(const struct option_program *program, const void *values)
 {
-    static const struct option_spec own[] = {
-        {.name = "help", .short_name = 'h', .kind = OPTION_FLAG, .help = "print this and exit"},
-        {.name = "version", .short_name = 'V', .kind = OPTION_FLAG, .help = "print the version and exit"},
-    };
-
     printf("Usage: %s %s\n%s\n\nOptions:\n", program->name, program->usage, program->summary);
     for (size_t i = 0; i < program->options_count; i++)
         print_option(&program->options[i], values);
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        print_option(&own[i], values);
+    for (size_t i = program->has_config ? 0 : CONFIG_SPECS; i < sizeof own_specs / sizeof own_specs[0]; i++)
+        print_option(&own_specs[i], values);
     if (program->epilogue != NULL)
         printf("\n%s\n", program->epilogue);
 }
@@ -286,16 +317,135 @@ static bool print_own(const struct parse *parse, const char *name)
     return true;
 }
 
+/* How many letters have to be changed, added or left out (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[64];
+    size_t length = strlen(b);
+
+    if (length >= sizeof row / sizeof row[0])
+        return SIZE_MAX;
+    for (size_t i = 0; i <= length; i++)
+        row[i] = i;
+    for (size_t i = 1; *a != '\0'; a++, i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            size_t best = diagonal + (*a != b[j - 1]);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[length];
+}
+
+#define NEAR 3
+
+static int unknown_key(const struct parse *parse, const char *key)
+{
+    const char *nearest = NULL;
+    size_t least = NEAR + 1;
+
+    for (size_t i = 0; i < parse->program->options_count; i++) {
+        size_t found = distance(key, parse->program->options[i].name);
+        if (found < least) {
+            least = found;
+            nearest = parse->program->options[i].name;
+        }
+    }
+    return nearest != NULL ? usage_error(parse, "unknown key '%s': is '%s' meant?", key, nearest)
+                           : usage_error(parse, "unknown key '%s': %s --help lists them", key, parse->program->name);
+}
+
+static int take_flag(const struct parse *parse, const struct option_spec *spec, const char *value)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return usage_error(parse, "%s: '%s' is neither yes nor no", spec->name, value);
+    *(bool *)field(parse, spec) = *value == 'y';
+    return 0;
+}
+
+static int take_key(void *context, unsigned file, const char *where, const char *key, const char *value)
+{
+    struct parse *parse = context;
+    const struct option_spec *spec = find_long(parse->program, key, strlen(key));
+    int error;
+
+    parse->where = where;
+    parse->given = file == parse->file ? parse->given : 0;
+    parse->file = file;
+    if (spec == NULL) {
+        error = unknown_key(parse, key);
+    } else {
+        uint64_t bit = 1ull << (size_t)(spec - parse->program->options) % 64;
+        if ((parse->given & bit) != 0 && spec->kind != OPTION_TEXT_LIST)
+            error = usage_error(parse, "%s is given twice", key);
+        else
+            error = spec->kind == OPTION_FLAG ? take_flag(parse, spec, value) : set_value(parse, spec, value);
+        parse->given |= bit;
+    }
+    parse->where = NULL;
+    return error;
+}
+
+/* The file that "--config FILE" or "--config=FILE" names; NULL for another word. */
+static const char *config_of(const struct parse *parse, const char *word, const char *next)
+{
+    static const char name[] = "--config";
+    size_t length = sizeof name - 1;
+
+    if (!parse->program->has_config || strncmp(word, name, length) != 0)
+        return NULL;
+    return word[length] == '=' ? word + length + 1 : word[length] == '\0' ? next : NULL;
+}
+
+/* The configuration comes before the command line, wherever it is named there. */
+static int read_config(struct parse *parse)
+{
+    for (int i = 1; i < parse->argc && strcmp(parse->argv[i], "--") != 0; i++) {
+        const char *path = config_of(parse, parse->argv[i], i + 1 < parse->argc ? parse->argv[i + 1] : NULL);
+        if (path != NULL && !parse->is_again)
+            log_init(parse->program->name, LOG_INFO);
+        parse->has_read |= path != NULL;
+        int error = path == NULL ? 0 : option_file_read(path, parse->program->name, take_key, parse);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* --config, which was read before, and --check-config. False for another word. */
+static int parse_own(struct parse *parse, const char *word, bool *is_own)
+{
+    *is_own = false;
+    if (!parse->program->has_config)
+        return 0;
+    *is_own = strncmp(word, "config=", 7) == 0 || strcmp(word, "config") == 0 || strcmp(word, "check-config") == 0;
+    parse->only_checks |= strcmp(word, "check-config") == 0;
+    if (strcmp(word, "config") != 0)
+        return 0;
+    if (parse->next == parse->argc)
+        return usage_error(parse, "--config needs a value: FILE");
+    parse->next++;
+    return 0;
+}
+
 static int parse_long(struct parse *parse, const char *word)
 {
     size_t length = strcspn(word, "=");
     const struct option_spec *spec = find_long(parse->program, word, length);
 
+    bool is_own;
+
     if (spec != NULL)
         return set_from(parse, spec, word[length] == '=' ? word + length + 1 : NULL);
+    int error = parse_own(parse, word, &is_own);
+    if (is_own || error != 0)
+        return error;
     if (print_own(parse, word))
         return OPTION_RESULT_DONE;
-    return usage_error(parse->program, "unknown option --%.*s", (int)length, word);
+    return usage_error(parse, "unknown option --%.*s", (int)length, word);
 }
 
 /* "-a", "-ab" (flags), "-w8us" or "-w 8us". */
@@ -308,7 +458,7 @@ static int parse_short(struct parse *parse, const char *word)
             return OPTION_RESULT_DONE;
         }
         if (spec == NULL)
-            return usage_error(parse->program, "unknown option -%c", *word);
+            return usage_error(parse, "unknown option -%c", *word);
         if (spec->kind != OPTION_FLAG)
             return set_from(parse, spec, word[1] == '\0' ? NULL : word + 1);
         set_value(parse, spec, NULL);
@@ -316,11 +466,23 @@ static int parse_short(struct parse *parse, const char *word)
     return 0;
 }
 
+int option_word(const struct option_program *program, const char *text)
+{
+    return find_word(program->words, text);
+}
+
 static int keep_positional(struct parse *parse, char *word)
 {
+    const char *const *words = parse->program->words;
+    char names[256];
+
+    if (words != NULL && find_word(words, word) < 0)
+        return usage_error(parse, "'%s' is none of: %s", word, join_words(words, names, sizeof names));
     if (parse->positionals_count == parse->program->positionals_max)
-        return usage_error(parse->program, "unexpected argument '%s'", word);
-    parse->argv[1 + parse->positionals_count++] = word;
+        return usage_error(parse, "unexpected argument '%s'", word);
+    if (!parse->is_again)
+        parse->argv[1 + parse->positionals_count] = word;
+    parse->positionals_count++;
     return 0;
 }
 
@@ -335,19 +497,39 @@ static int parse_word(struct parse *parse, char *word, bool *options_ended)
     return word[1] == '-' ? parse_long(parse, word + 2) : parse_short(parse, word + 1);
 }
 
+static int parse_all(struct parse *parse)
+{
+    bool options_ended = false;
+
+    if (read_config(parse) != 0)
+        return -EINVAL;
+    while (parse->next < parse->argc) {
+        char *word = parse->argv[parse->next++];
+        int result = parse_word(parse, word, &options_ended);
+        if (result != 0)
+            return result;
+    }
+    return parse->only_checks ? OPTION_RESULT_DONE : OPTION_RESULT_RUN;
+}
+
 int option_parse(const struct option_program *program, int argc, char **argv, void *values, char ***positionals,
                  size_t *positionals_count)
 {
     struct parse parse = {.program = program, .argv = argv, .argc = argc, .next = 1, .values = values};
-    bool options_ended = false;
+    int result = parse_all(&parse);
 
-    while (parse.next < argc) {
-        char *word = argv[parse.next++];
-        int result = parse_word(&parse, word, &options_ended);
-        if (result != 0)
-            return result;
-    }
+    if (result != OPTION_RESULT_RUN)
+        return result;
     *positionals = argv + 1;
     *positionals_count = parse.positionals_count;
     return OPTION_RESULT_RUN;
+}
+
+int option_parse_again(const struct option_program *program, int argc, char **argv, void *values)
+{
+    struct parse parse = {
+        .program = program, .argv = argv, .argc = argc, .next = 1, .values = values, .is_again = true};
+    int result = parse_all(&parse);
+
+    return result != OPTION_RESULT_RUN ? -EINVAL : parse.has_read;
 }

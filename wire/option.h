@@ -2,7 +2,8 @@
 /*
  * Command lines, table-driven: a program describes its options once; parsing, --help and --version follow from it.
  * Options are parsed straight into a caller's struct through offsets. Text values point into argv.
- * Every program has -h/--help and -V/--version by itself. Single-threaded.
+ * Every program has -h/--help and -V/--version by itself, a daemon --config and --check-config. What a configuration
+ * file says comes first: the command line overrides it, and adds to lists. Single-threaded.
  */
 #pragma once
 
@@ -45,12 +46,14 @@ struct option_program {
     const struct option_spec *options;
     size_t options_count;
     const char *epilogue;   /* examples, exit codes; may be NULL */
-    size_t positionals_max; /* more of them are a usage error */
+    size_t positionals_max; /* more of them are a usage error; SIZE_MAX: any number */
+    bool has_config;        /* it takes --config FILE and --check-config: option_file.h, with the long names as keys */
+    const char *const *words; /* NULL-terminated: what the positionals may be; NULL = anything */
 };
 
 enum option_result {
     OPTION_RESULT_RUN = 0,  /* go on */
-    OPTION_RESULT_DONE = 1, /* --help or --version was printed: exit 0 */
+    OPTION_RESULT_DONE = 1, /* --help or --version was printed, or the configuration was fine: exit 0 */
 };
 
 /*
@@ -61,3 +64,12 @@ enum option_result {
  */
 int option_parse(const struct option_program *program, int argc, char **argv, void *values, char ***positionals,
                  size_t *positionals_count);
+
+/*
+ * The same once more, into values preset with the defaults, when the configuration may have changed; the words of argv
+ * stay where they are. 1 when a configuration was read, 0 when none is named, -EINVAL after naming what is wrong.
+ */
+int option_parse_again(const struct option_program *program, int argc, char **argv, void *values);
+
+/* Which of program->words it is, from 0; -1 for none. */
+int option_word(const struct option_program *program, const char *text);

@@ -22,7 +22,7 @@ static_assert(sizeof(struct record_window) == 40, "window");
 static_assert(sizeof(struct record_flow_total) == 192, "flow total");
 static_assert(sizeof(struct record_trigger) == 80, "trigger");
 static_assert(sizeof(struct record_trigger_end) == 56, "trigger end");
-static_assert(sizeof(struct record_traffic_source) == 48, "traffic source");
+static_assert(sizeof(struct record_traffic_source) == 56, "traffic source");
 static_assert(sizeof(struct record_endpoint) == 88, "endpoint");
 static_assert(sizeof(struct record_reading) == 96, "reading");
 static_assert(sizeof(struct record_port_counter) == 40, "port counter");
@@ -40,7 +40,8 @@ static_assert(sizeof(struct record_work) == 40, "work");
 static_assert(sizeof(struct record_follow) == 32, "follow");
 static_assert(sizeof(struct record_followed) == 40, "followed");
 static_assert(sizeof(struct record_failure) == 160, "failure");
-static_assert(sizeof(struct record_rank_operation) == 216, "rank operation");
+static_assert(sizeof(struct record_rdma_port) == 112, "rdma port");
+static_assert(sizeof(struct record_rank_operation) == 224, "rank operation");
 
 const char *record_kind_name(uint16_t kind)
 {
@@ -83,6 +84,13 @@ const char *process_fact_name(uint16_t fact)
     default:
         return NULL;
     }
+}
+
+const char *rdma_port_state_name(uint8_t state)
+{
+    static const char *const names[] = {"gone", "down", "initialising", "armed", "active"};
+
+    return state < sizeof names / sizeof names[0] ? names[state] : "unknown";
 }
 
 const char *traffic_source_name(uint32_t kind)
@@ -192,6 +200,8 @@ const char *operation_name(uint8_t operation)
         return text;
 #include "wire/operation.def"
 #undef OPERATION
+    case OPERATION_TRAFFIC:
+        return "Traffic";
     default:
         return "Unknown";
     }

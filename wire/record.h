@@ -195,7 +195,8 @@ struct record_communicator {
     uint8_t creator;     /* enum communicator_creator */
     uint8_t ending;      /* enum communicator_ending */
     uint8_t identity_kind;
-    uint8_t reserved[5];
+    uint8_t reserved;
+    uint32_t library_version; /* as ncclGetVersion of its library has it (2.20.5: 22005); 0 = not known */
 };
 
 enum queue_pair_state {
@@ -350,6 +351,39 @@ struct record_failure { /* header.source: the process */
     char text[120]; /* of a warning its format */
 };
 
+enum rdma_port_state {                     /* as the kernel numbers them */
+                       RDMA_PORT_GONE = 0, /* it is not there any longer */
+                       RDMA_PORT_DOWN = 1,
+                       RDMA_PORT_INITIALISING = 2,
+                       RDMA_PORT_ARMED = 3,
+                       RDMA_PORT_ACTIVE = 4,
+};
+enum rdma_link_layer {
+    RDMA_LINK_UNKNOWN = 0,
+    RDMA_LINK_INFINIBAND = 1,
+    RDMA_LINK_ETHERNET = 2,
+};
+struct record_rdma_port { /* header.source: counts the ports that the emitter has told of, from 1 */
+    struct record_header header;
+    uint64_t at_ns;         /* what follows was read then */
+    uint64_t before_ns;     /* read before, when it was otherwise: it changed in between; 0 = it is the first time */
+    uint64_t bits_a_second; /* 0 = not known */
+    char device[DEVICE_NAME_BYTES];
+    char interface[16]; /* the network interface below it; empty where there is none */
+    char bus[16];       /* PCI address of the device; empty: it has none, or it is not known */
+    char
+        root_port[16]; /* of the PCI root port that it is behind: devices with the same one are equally near to a GPU */
+    int32_t numa_node; /* -1 = none, or not known */
+    uint32_t ports_count; /* that the machine had then: all of them are told */
+    uint8_t number;       /* of the device's ports, from 1 */
+    uint8_t state;        /* enum rdma_port_state */
+    uint8_t link_layer;   /* enum rdma_link_layer */
+    uint8_t reserved[5];
+};
+
+/* "active" and so on. */
+const char *rdma_port_state_name(uint8_t state);
+
 /* The name of a cause, or "unknown". */
 const char *failure_name(uint32_t cause);
 
@@ -358,6 +392,7 @@ enum operation_kind {
 #include "wire/operation.def"
 #undef OPERATION
 };
+#define OPERATION_TRAFFIC 65 /* of a rank operation: a burst of traffic, where no host tells what it is */
 
 enum follow_what {                         /* a set of bits */
                    FOLLOW_WORK = 1,        /* posts and completions: work records */
@@ -414,6 +449,8 @@ enum rank_operation_flag {
     RANK_OPERATION_UNKNOWN_ALGORITHM = 4,
     RANK_OPERATION_GPU_READY_LATEST = 8,  /* the GPU was ready no later than gpu_ready_ns */
     RANK_OPERATION_EXPECTED_UNKNOWN = 16, /* expected_bytes is not known */
+    RANK_OPERATION_ENQUEUE_UNKNOWN =
+        32, /* enqueued_ns is when its first credit or data was seen: no call tells of it */
 };
 enum rank_operation_algorithm {
     ALGORITHM_UNKNOWN = 0,
@@ -454,6 +491,16 @@ struct record_rank_operation { /* times in the reference clock */
     char device[DEVICE_NAME_BYTES]; /* with its port, "rxe1/1" */
     uint8_t algorithm;              /* enum rank_operation_algorithm */
     uint8_t reserved[7];
+    uint64_t frames_bound_ns; /* of the times of frames above against those of other ranks' records; 0 = bound_ns */
+};
+
+struct record_reference {
+    struct record_header header;
+    uint64_t boot_id; /* of the clock that its agents exchange with; 0 = they exchange with none */
+};
+
+struct record_rank_operation_run { /* header.source: how many operations follow (operation_run.h) */
+    struct record_header header;
 };
 
 /* The name of a kind, or NULL when it is not known. */

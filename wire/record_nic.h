@@ -233,6 +233,7 @@ struct record_traffic_source {
     uint64_t grain_ns; /* frames: the window; counting: the usual time between two readings, 0 = none made yet */
     uint64_t at_ns;
     char name[16];
+    uint64_t stamp_bound_ns; /* how far a frame's time may be from when it passed the port; 0 = not known, or exact */
 };
 
 struct record_endpoint {

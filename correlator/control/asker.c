@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Triggers. Invariant: steps below a link's `next_step` have been asked about on it, had no verdict when they were
- * looked at, or are too old; only new steps are asked about, since the NIC side holds windows for a second or two. A
- * link that takes nothing is tried again. Each NIC emitter is asked in its own clock; every one of them hears every
+ * Triggers. Invariant: what lies within one of a link's spans has been asked for on it; only the last steps are asked
+ * about, since the NIC side holds windows for a second or two. A step is told by its time, since its number counts what
+ * is held; one that has grown out of what was asked for, when more of it came to be known, is asked for again. A link
+ * that takes nothing is tried again. Each NIC emitter is asked in its own clock; every one of them hears every
  * request, which names the one that is meant.
  */
 #include "correlator/control/asker.h"
@@ -13,12 +14,19 @@
 #include "wire/clock.h"
 
 #define ASK_INTERVAL_NS 250000000ULL
-#define ASK_STEPS_MAX   8 /* older ones are over: their windows are gone */
-#define MARGIN_PART     4 /* of the step, before and after it: its edges may move yet */
+#define ASK_STEPS_MAX   8                   /* older ones are over: their windows are gone */
+#define SPANS_MAX       (4 * ASK_STEPS_MAX) /* a step may grow more than once */
+#define MARGIN_PART     4                   /* of the step, before and after it: its edges may move yet */
+
+struct span {
+    uint64_t from_ns;
+    uint64_t to_ns;
+};
 
 struct asked { /* of a control link */
     uint64_t asked_ns;
-    int32_t next_step;
+    struct span spans[SPANS_MAX]; /* the last ones, in a ring */
+    size_t next;
 };
 
 struct asker {
@@ -35,16 +43,22 @@ void asker_create(struct asker **asker, struct controls *controls)
     *asker = made;
 }
 
-/* False when the link did not take the request. */
-static bool ask(struct asker *asker, size_t link, const struct analysis *analysis, size_t stream,
-                const struct step *step)
+static struct span span_of(const struct step *step)
 {
     uint64_t margin_ns = (step->end_ns - step->start_ns) / MARGIN_PART;
+
+    return (struct span){step->start_ns - margin_ns, step->end_ns + margin_ns};
+}
+
+/* False when the link did not take the request. */
+static bool ask(struct asker *asker, size_t link, const struct analysis *analysis, size_t stream,
+                const struct span *span)
+{
     const struct record_trigger trigger = {
         .header = {.kind = RECORD_TRIGGER, .length_bytes = sizeof trigger, .source = ++asker->trigger},
         .boot_id = analysis->intake.streams.items[stream].boot_id,
-        .from_ns = timeline_unmap(&analysis->timeline, stream, step->start_ns - margin_ns),
-        .to_ns = timeline_unmap(&analysis->timeline, stream, step->end_ns + margin_ns),
+        .from_ns = timeline_unmap(&analysis->timeline, stream, span->from_ns),
+        .to_ns = timeline_unmap(&analysis->timeline, stream, span->to_ns),
     };
 
     return controls_send(asker->controls, link, &trigger, sizeof trigger, 1);
@@ -58,33 +72,51 @@ static bool judged(const struct job *job, int32_t step)
     return false;
 }
 
-static bool ask_all(struct asker *asker, size_t link, const struct analysis *analysis, const struct step *step)
+static bool ask_all(struct asker *asker, size_t link, const struct analysis *analysis, const struct span *span)
 {
     const struct intake *intake = &analysis->intake;
 
     for (size_t i = 0; i < intake->streams.count; i++)
         if (intake->streams.items[i].kind == EMITTER_NIC && !intake->streams.items[i].ended &&
-            !ask(asker, link, analysis, i, step))
+            !ask(asker, link, analysis, i, span))
             return false;
     return true;
+}
+
+static bool was_asked(const struct asked *asked, const struct step *step)
+{
+    for (size_t i = 0; i < SPANS_MAX; i++)
+        if (asked->spans[i].from_ns <= step->start_ns && step->end_ns <= asked->spans[i].to_ns)
+            return true;
+    return false;
+}
+
+/* The oldest step that is to be asked about; -1: none. */
+static int32_t find_step(const struct asked *asked, const struct job *job)
+{
+    int32_t steps = (int32_t)job->steps.count;
+
+    for (int32_t step = steps > ASK_STEPS_MAX ? steps - ASK_STEPS_MAX : 0; step < steps; step++)
+        if (!was_asked(asked, &job->steps.items[step]) && judged(job, step))
+            return step;
+    return -1;
 }
 
 static void look(struct asker *asker, size_t link, const struct analysis *analysis)
 {
     struct asked *asked = &asker->links[link];
-    int32_t steps = (int32_t)analysis->job.steps.count;
     uint64_t now_ns = clock_now_ns();
 
     if (now_ns - asked->asked_ns < ASK_INTERVAL_NS)
         return;
-    if (asked->next_step < steps - ASK_STEPS_MAX)
-        asked->next_step = steps - ASK_STEPS_MAX;
-    while (asked->next_step < steps && !judged(&analysis->job, asked->next_step))
-        asked->next_step++;
-    if (asked->next_step == steps || !ask_all(asker, link, analysis, &analysis->job.steps.items[asked->next_step]))
+    int32_t step = find_step(asked, &analysis->job);
+    if (step < 0)
+        return;
+    const struct span span = span_of(&analysis->job.steps.items[step]);
+    if (!ask_all(asker, link, analysis, &span))
         return;
     asked->asked_ns = now_ns;
-    asked->next_step++;
+    asked->spans[asked->next++ % SPANS_MAX] = span;
 }
 
 void asker_look(struct asker *asker, const struct analysis *analysis)

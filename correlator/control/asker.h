@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks the NIC side for the windows of steps that got a verdict. Each step is asked about once a control link, a few a
- * second at most; what a link does not take is asked again, until newer steps matter more. One thread.
+ * Asks the NIC side for the windows of steps that got a verdict. Each step is asked about once a control link, and
+ * again where it has grown since, a few a second at most; what a link does not take is asked again, until newer steps
+ * matter more. One thread.
  */
 #pragma once
 

@@ -158,7 +158,7 @@ static void order_port_counters(struct counted *counted)
 /* Endpoints first: a loss may have reordered what names something and what refers to it. */
 static void walk_names(struct builder *builder)
 {
-    struct intake_walk walk = {.intake = builder->intake};
+    struct intake_walk walk = {.intake = builder->intake, .skips_runs = true};
     union record record;
 
     while (intake_next(&walk, &record)) {
@@ -171,7 +171,7 @@ static void walk_names(struct builder *builder)
 
 static void walk_counts(struct builder *builder)
 {
-    struct intake_walk walk = {.intake = builder->intake};
+    struct intake_walk walk = {.intake = builder->intake, .skips_runs = true};
     union record record;
 
     while (intake_next(&walk, &record)) {

@@ -112,7 +112,7 @@ void hosted_build(struct hosted *hosted, const struct naming *naming, const stru
                   const struct timeline *timeline)
 {
     struct builder builder = {.hosted = hosted, .naming = naming, .timeline = timeline};
-    struct intake_walk walk = {.intake = intake};
+    struct intake_walk walk = {.intake = intake, .skips_runs = true};
     union record record;
 
     memset(hosted, 0, sizeof *hosted);

@@ -12,7 +12,7 @@ static int32_t find_flow(const struct naming *naming, size_t stream, uint32_t nu
 
 void pin_find(pin_list *pins, const struct naming *naming, const struct intake *intake, const struct timeline *timeline)
 {
-    struct intake_walk walk = {.intake = intake};
+    struct intake_walk walk = {.intake = intake, .skips_runs = true};
     union record record;
 
     while (intake_next(&walk, &record)) {

@@ -187,7 +187,7 @@ void posting_build(struct posting *posting, const struct naming *naming, const s
                    const struct timeline *timeline)
 {
     struct builder builder = {.posting = posting, .naming = naming, .timeline = timeline};
-    struct intake_walk walk = {.intake = intake};
+    struct intake_walk walk = {.intake = intake, .skips_runs = true};
     union record record;
     index_list list = {0};
 

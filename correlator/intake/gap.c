@@ -26,7 +26,7 @@ static struct gap *add(struct finder *finder, size_t stream, uint64_t from_ns, u
 
 static void add_reported(struct finder *finder)
 {
-    struct intake_walk walk = {.intake = finder->intake};
+    struct intake_walk walk = {.intake = finder->intake, .skips_runs = true};
     union record record;
 
     while (intake_next(&walk, &record)) {
@@ -61,8 +61,8 @@ static void add_holes(struct finder *finder, size_t stream)
         uint64_t to = timeline_map(finder->timeline, stream, batch->sent_ns).ns;
         if (batch->sequence > expected && !reported(finder, stream, from, to))
             add(finder, stream, since_ns, batch->sent_ns, GAP_BATCHES_LOST)->lost = batch->sequence - expected;
-        expected = batch->sequence + 1;
-        since_ns = batch->sent_ns;
+        expected = batch->last_sequence + 1;
+        since_ns = batch->last_sent_ns;
     }
     if (heard->forgotten_count > 0)
         add(finder, stream, heard->batches.items[0].sent_ns, heard->forgotten_to_ns, GAP_FORGOTTEN)->lost =

@@ -11,9 +11,13 @@
 #include <string.h>
 
 #include "correlator/hash.h"
+#include "correlator/job/carry.h"
+#include "correlator/job/own_usual.h"
+#include "correlator/node/arrival.h"
 
+#define OPEN_STEP_NS   50000000 /* in longer steps what a broadcast lets ranks be apart is nothing */
 #define LEFT_OUT_RANKS 16
-#define ACTIVE_MAX_NS  (1ULL << 50) /* thirteen days: beyond, it is damage */
+#define ALIKE_RANKS    3 /* fewer do not tell what all have in common */
 
 struct place { /* the n-th operation of its kind on its communicator within a step */
     uint64_t key;
@@ -21,9 +25,15 @@ struct place { /* the n-th operation of its kind on its communicator within a st
 };
 typedef ARRAY(struct place) place_list;
 
-static uint64_t kind_key(const struct operation *operation)
+/* Groups of sends and receives are alike between the same ranks only. */
+static uint64_t kind_key(const struct job *job, const struct operation *operation)
 {
     uint64_t hash = hash_mix(HASH_START, operation->communicator, IDENTITY_BYTES);
+
+    for (size_t i = 0; operation->kind == OPERATION_GROUP && i < operation->ranks; i++) {
+        int32_t rank = job->rank_operations.items[operation->first_rank + i].record.rank;
+        hash = hash_mix(hash, &rank, sizeof rank);
+    }
 
     hash = hash_mix(hash, &operation->kind, sizeof operation->kind);
     return hash_mix(hash, &operation->buffer_bytes, sizeof operation->buffer_bytes);
@@ -33,14 +43,14 @@ static uint64_t kind_key(const struct operation *operation)
 static uint64_t place_key(const struct job *job, size_t index)
 {
     const struct operation *operation = &job->operations.items[index];
-    uint64_t key = kind_key(operation);
+    uint64_t key = kind_key(job, operation);
     uint32_t before = 0;
 
     for (size_t i = index; i-- > 0 && index - i < 4096;) {
         const struct operation *other = &job->operations.items[i];
         if (other->step >= 0 && other->step < operation->step)
             break;
-        before += other->step == operation->step && kind_key(other) == key;
+        before += other->step == operation->step && kind_key(job, other) == key;
     }
     return hash_mix(key, &before, sizeof before);
 }
@@ -60,9 +70,12 @@ static void list_places(const struct job *job, place_list *places)
         if (operation->step < 0)
             continue;
         uint64_t key = place_key(job, i);
-        for (size_t j = 0; j < operation->ranks; j++)
+        for (size_t j = 0; j < operation->ranks; j++) {
+            uint64_t role = job->rank_operations.items[operation->first_rank + j].role;
+            bool is_own = operation->kind == OPERATION_GROUP && role != 0; /* its ranks are not at the same work */
             *(struct place *)array_add(places) =
-                (struct place){.key = key, .rank_operation = operation->first_rank + j};
+                (struct place){.key = is_own ? role : key, .rank_operation = operation->first_rank + j};
+        }
     }
     array_sort(places, by_key);
 }
@@ -75,6 +88,10 @@ static void measure_gpu(const struct rank_operation *of, struct blame *blame)
 {
     bool latest = (of->record.flags & RANK_OPERATION_GPU_READY_LATEST) != 0;
 
+    if (arrival_passes_on(&of->record) && of->record.held_ns == 0) { /* it may have waited for a neighbour's */
+        blame->hidden_ns[BLAME_GPU] += blame->wait_ns[BLAME_GPU];
+        blame->wait_ns[BLAME_GPU] = 0;
+    }
     blame->took_ns[BLAME_GPU] = blame->wait_ns[BLAME_GPU];
     if (latest || blame->hidden_ns[BLAME_GPU] > blame->wait_ns[BLAME_GPU])
         return;
@@ -82,7 +99,27 @@ static void measure_gpu(const struct rank_operation *of, struct blame *blame)
     blame->hidden_ns[BLAME_GPU] = 0;
 }
 
-static void measure(const struct rank_operation *of, struct blame *blame)
+/* Steps that are no training steps are unlike the others: they neither tell what is usual nor is anybody blamed in
+ * them. */
+static bool is_training(const struct job *job, const struct rank_operation *of)
+{
+    int32_t step = job->operations.items[of->operation].step;
+
+    return step >= 0 && job->steps.items[step].kind == STEP_TRAINING;
+}
+
+/* Behind an operation whose end nobody sees its host may have waited for that, and so for others. */
+static void hide_unseen(const struct rank_operation *of, struct blame *blame)
+{
+    int64_t until_ns = (int64_t)(of->unseen_ns > of->before_ns ? of->unseen_ns : of->before_ns);
+
+    if (of->unseen_ns == 0 || until_ns >= blame->ready_ns)
+        return;
+    blame->hidden_ns[BLAME_HOST] = blame->ready_ns - until_ns;
+    blame->wait_ns[BLAME_HOST] -= blame->hidden_ns[BLAME_HOST];
+}
+
+static void measure(const struct job *job, const struct rank_operation *of, struct blame *blame)
 {
     const struct record_rank_operation *record = &of->record;
     uint64_t ready = record->host_ready_ns != 0 ? record->host_ready_ns : record->enqueued_ns;
@@ -91,7 +128,7 @@ static void measure(const struct rank_operation *of, struct blame *blame)
         ready = of->before_ns;
     if (ready > of->arrival_ns && of->arrival_ns != 0)
         ready = of->arrival_ns;
-    blame->known = of->late_known && of->before_ns != 0;
+    blame->known = of->late_known && of->before_ns != 0 && is_training(job, of);
     blame->ready_ns = (int64_t)ready;
     blame->wait_ns[BLAME_HOST] = (int64_t)(ready - of->before_ns);
     uint64_t free_ns = record->enqueued_ns > of->before_ns ? record->enqueued_ns : of->before_ns;
@@ -101,23 +138,33 @@ static void measure(const struct rank_operation *of, struct blame *blame)
     if (record->gpu_ready_ns > held_ns)
         blame->wait_ns[BLAME_GPU] = (int64_t)(record->gpu_ready_ns - held_ns);
     blame->hidden_ns[BLAME_GPU] = (int64_t)(held_ns - free_ns);
+    hide_unseen(of, blame);
     blame->took_ns[BLAME_HOST] = blame->wait_ns[BLAME_HOST];
     measure_gpu(of, blame);
 }
 
-/* How much later than the others (their lower median) the rank's host was ready. */
-static int64_t host_late(const struct job *job, const struct blame *blames, size_t index)
+/*
+ * Where what some ranks moved fits the operation and what others did does not, some of it is another operation's:
+ * nothing is known of its times. Where it fits nowhere, ranks are still alike.
+ */
+static bool is_contradicted(const struct job *job, const struct operation *operation)
 {
-    const struct operation *operation = &job->operations.items[job->rank_operations.items[index].operation];
-    int64_t *others = array_zeroed(operation->ranks * sizeof *others);
-    size_t count = 0;
+    uint16_t odd = RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM | RANK_OPERATION_NO_WIRE;
+    bool fits = false;
 
-    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
-        if (i != index && blames[i].ready_ns != 0)
-            others[count++] = blames[i].ready_ns;
-    int64_t late = count == 0 ? 0 : blames[index].ready_ns - array_median(others, count);
-    free(others);
-    return late;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks && !fits; i++)
+        fits = (job->rank_operations.items[i].record.flags & odd) == 0;
+    return fits && (operation->flags & RANK_OPERATION_UNKNOWN_ALGORITHM) != 0;
+}
+
+static void forget_contradicted(const struct job *job, struct blame *blames)
+{
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        bool contradicted = is_contradicted(job, operation);
+        for (size_t j = operation->first_rank; j < operation->first_rank + operation->ranks && contradicted; j++)
+            blames[j].known = false;
+    }
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -125,49 +172,174 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/*
- * By how much the rank's GPU took longer than the others' (their lower median) in this very operation, and by how much
- * its first data came after theirs, whichever is less: who sends no later than others holds nobody up.
- */
-static int64_t gpu_late(const struct job *job, const struct blame *blames, size_t index)
+/* How much later than the others (their lower median) each rank's host was ready in one operation. */
+static void find_late_hosts(const struct operation *operation, struct blame *blames, int64_t *values)
 {
-    const struct operation *operation = &job->operations.items[job->rank_operations.items[index].operation];
-    const struct record_rank_operation *own = &job->rank_operations.items[index].record;
-    int64_t *took = array_zeroed(operation->ranks * sizeof *took);
-    int64_t *first = array_zeroed(operation->ranks * sizeof *first);
-    size_t took_count = 0, first_count = 0;
+    size_t count = 0;
 
-    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
-        uint64_t first_data_ns = job->rank_operations.items[i].record.first_data_ns;
-        if (i != index && blames[i].known)
-            took[took_count++] = blames[i].took_ns[BLAME_GPU];
-        if (i != index && first_data_ns != 0)
-            first[first_count++] = (int64_t)first_data_ns;
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (blames[i].ready_ns != 0)
+            values[count++] = blames[i].ready_ns;
+    struct array_middles middles = array_middles(values, count);
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (blames[i].ready_ns != 0 && count > 1)
+            blames[i].late_ns[BLAME_HOST] = blames[i].ready_ns - array_median_without(middles, blames[i].ready_ns);
+}
+
+/* Whose first data came no later than others' holds nobody up. */
+static void limit_by_first_data(const struct operation *operation, const struct rank_operation *ranks,
+                                struct blame *blames, int64_t *values)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (ranks[i].record.first_data_ns != 0)
+            values[count++] = (int64_t)ranks[i].record.first_data_ns;
+    struct array_middles middles = array_middles(values, count);
+    for (size_t i = 0; i < operation->ranks; i++) {
+        int64_t first = (int64_t)ranks[i].record.first_data_ns;
+        if (blames[i].known && first != 0 && count > 1)
+            blames[i].late_ns[BLAME_GPU] =
+                smaller(blames[i].late_ns[BLAME_GPU], first - array_median_without(middles, first));
     }
-    int64_t late = blames[index].took_ns[BLAME_GPU] - array_median(took, took_count);
-    if (own->first_data_ns != 0 && first_count > 0)
-        late = smaller(late, (int64_t)own->first_data_ns - array_median(first, first_count));
-    free(took);
-    free(first);
-    return late;
+}
+
+/*
+ * By how much each rank's GPU took longer than the others' (their lower median) in one operation, and by how much its
+ * first data came after theirs, whichever is less. Of known ones only.
+ */
+static void find_late_gpus(const struct operation *operation, const struct rank_operation *ranks, struct blame *blames,
+                           int64_t *values)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (blames[i].known)
+            values[count++] = blames[i].took_ns[BLAME_GPU];
+    struct array_middles middles = array_middles(values, count);
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (blames[i].known)
+            blames[i].late_ns[BLAME_GPU] =
+                blames[i].took_ns[BLAME_GPU] - array_median_without(middles, blames[i].took_ns[BLAME_GPU]);
+    limit_by_first_data(operation, ranks, blames, values);
+}
+
+static void find_late(const struct job *job, struct blame *blames)
+{
+    int64_t *values = array_zeroed(job->rank_operations.count * sizeof *values);
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        find_late_hosts(operation, &blames[operation->first_rank], values);
+        find_late_gpus(operation, &job->rank_operations.items[operation->first_rank], &blames[operation->first_rank],
+                       values);
+    }
+    free(values);
+}
+
+/* A host's wait behind what may have been over later than is seen: it is no longer than the step is for it. */
+static bool is_open(const struct job *job, size_t rank_operation, enum blame_part part)
+{
+    return part == BLAME_HOST && job->rank_operations.items[rank_operation].before_open;
+}
+
+struct waits { /* at a place */
+    int64_t *ns;
+    int32_t *ranks;
+    size_t count;
+};
+
+/* `certain`: only those of which no part may be hidden. */
+static struct waits list_waits(const struct job *job, const struct blame *blames, const struct place *places,
+                               size_t count, enum blame_part part, bool certain)
+{
+    struct waits waits = {array_zeroed(count * sizeof *waits.ns), array_zeroed(count * sizeof *waits.ranks), 0};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct blame *blame = &blames[places[i].rank_operation];
+        if (!blame->known || is_open(job, places[i].rank_operation, part) || (certain && blame->hidden_ns[part] > 0))
+            continue;
+        waits.ns[waits.count] = blame->took_ns[part];
+        waits.ranks[waits.count++] = job->rank_operations.items[places[i].rank_operation].rank;
+    }
+    return waits;
+}
+
+static void waits_fini(struct waits *waits)
+{
+    free(waits->ns);
+    free(waits->ranks);
+}
+
+static unsigned usual_per_mille(enum blame_part part)
+{
+    return part == BLAME_GPU ? 100 : 500;
+}
+
+/* The rank's own, sorted; returns how many. */
+static size_t own_waits(const struct waits *waits, int32_t rank, int64_t *own)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < waits->count; i++)
+        if (waits->ranks[i] == rank)
+            own[count++] = waits->ns[i];
+    array_sort_values(own, count);
+    return count;
+}
+
+struct place_waits { /* of one part */
+    struct waits all;
+    struct waits certain;
+    int64_t *sorted[2]; /* of both */
+    int64_t *own[2];    /* room */
+    unsigned per_mille;
+};
+
+static int64_t *sorted_copy(const struct waits *waits)
+{
+    int64_t *sorted = array_zeroed((waits->count + 1) * sizeof *sorted);
+
+    memcpy(sorted, waits->ns, waits->count * sizeof *sorted);
+    array_sort_values(sorted, waits->count);
+    return sorted;
+}
+
+static void sort_waits(struct place_waits *waits)
+{
+    if (waits->sorted[0] != NULL)
+        return;
+    waits->sorted[0] = sorted_copy(&waits->all);
+    waits->sorted[1] = sorted_copy(&waits->certain);
+    waits->own[0] = array_zeroed((waits->all.count + 1) * sizeof *waits->own[0]);
+    waits->own[1] = array_zeroed((waits->all.count + 1) * sizeof *waits->own[1]);
 }
 
 /*
  * What is usual for one rank: a quantile of the other ranks' waits, so that a late rank is not measured against itself.
- * Where there are many ranks one of them does not matter, and `rank` is -1: nobody is left out.
+ * Waits that may have been longer than was seen count only where most are such.
  */
-static int64_t usual_wait(const struct job *job, const struct blame *blames, const struct place *places, size_t count,
-                          enum blame_part part, int32_t rank)
+static int64_t usual_without(struct place_waits *waits, int32_t rank)
 {
-    int64_t *values = array_zeroed(count * sizeof *values);
-    size_t known = 0;
+    sort_waits(waits);
+    size_t own_all = own_waits(&waits->all, rank, waits->own[0]);
+    size_t own_certain = own_waits(&waits->certain, rank, waits->own[1]);
+    bool uses_all = waits->certain.count - own_certain < (waits->all.count - own_all) / 2;
 
-    for (size_t i = 0; i < count; i++) {
-        size_t index = places[i].rank_operation;
-        if (blames[index].known && (rank < 0 || job->rank_operations.items[index].rank != rank))
-            values[known++] = blames[index].took_ns[part];
-    }
-    int64_t usual = array_quantile(values, known, part == BLAME_GPU ? 100 : 500);
+    return uses_all
+               ? array_quantile_without(waits->sorted[0], waits->all.count, waits->own[0], own_all, waits->per_mille)
+               : array_quantile_without(waits->sorted[1], waits->certain.count, waits->own[1], own_certain,
+                                        waits->per_mille);
+}
+
+/* Where there are many ranks one of them does not matter: nobody is left out. */
+static int64_t usual_of_all(const struct place_waits *waits)
+{
+    const struct waits *used = waits->certain.count < waits->all.count / 2 ? &waits->all : &waits->certain;
+    int64_t *values = array_zeroed((used->count + 1) * sizeof *values);
+
+    memcpy(values, used->ns, used->count * sizeof *values);
+    int64_t usual = array_select(values, used->count, waits->per_mille);
     free(values);
     return usual;
 }
@@ -177,20 +349,140 @@ struct usual_waits {
     int64_t all;
 };
 
+/* False where nobody but the rank is ever at this place, so that only its own past tells what is usual. */
+static bool has_others(const struct job *job, const struct blame *blames, const struct place *places, size_t count,
+                       int32_t rank)
+{
+    for (size_t i = 0; i < count; i++)
+        if (blames[places[i].rank_operation].known && job->rank_operations.items[places[i].rank_operation].rank != rank)
+            return true;
+    return false;
+}
+
 static struct usual_waits usual_waits(const struct job *job, const struct blame *blames, const struct place *places,
                                       size_t count, enum blame_part part)
 {
-    struct usual_waits usual = {.all = usual_wait(job, blames, places, count, part, -1)};
+    struct place_waits waits = {.all = list_waits(job, blames, places, count, part, false),
+                                .certain = list_waits(job, blames, places, count, part, true),
+                                .per_mille = usual_per_mille(part)};
+    struct usual_waits usual = {.all = usual_of_all(&waits)};
     bool done[LEFT_OUT_RANKS] = {false};
 
     for (size_t i = 0; i < count; i++) {
         int32_t rank = job->rank_operations.items[places[i].rank_operation].rank;
         if (rank < 0 || rank >= LEFT_OUT_RANKS || done[rank])
             continue;
-        usual.ranks[rank] = usual_wait(job, blames, places, count, part, rank);
+        usual.ranks[rank] = has_others(job, blames, places, count, rank) ? usual_without(&waits, rank) : usual.all;
         done[rank] = true;
     }
+    waits_fini(&waits.all);
+    waits_fini(&waits.certain);
+    for (unsigned i = 0; i < 2; i++) {
+        free(waits.sorted[i]);
+        free(waits.own[i]);
+    }
     return usual;
+}
+
+/*
+ * In a group of few of a communicator's ranks each has a part of its own, as the stages of a pipeline have: there a
+ * rank is measured by itself in other steps.
+ */
+static bool has_parts(const struct job *job, size_t rank_operation)
+{
+    const struct operation *operation = &job->operations.items[job->rank_operations.items[rank_operation].operation];
+
+    return operation->kind == OPERATION_GROUP &&
+           (operation->ranks != (size_t)operation->ranks_count || operation->ranks < 3);
+}
+
+struct lengths { /* of training steps that nothing holds back: a quarter of them, and what chance adds */
+    int64_t usual_ns;
+    int64_t limit_ns;
+};
+
+static struct lengths quiet_lengths(const struct job *job)
+{
+    int64_t *values = array_zeroed((job->steps.count + 1) * sizeof *values);
+    size_t count = 0;
+
+    for (size_t i = 0; i < job->steps.count; i++)
+        if (job->steps.items[i].kind == STEP_TRAINING && !job->steps.items[i].fresh)
+            values[count++] = (int64_t)job->steps.items[i].duration_ns;
+    int64_t least = array_quantile(values, count, 50);
+    struct lengths lengths = {.usual_ns = array_quantile(values, count, 250)};
+    lengths.limit_ns = lengths.usual_ns + 2 * (lengths.usual_ns - least);
+    free(values);
+    return lengths;
+}
+
+/* Of a rank operation's step, or the next one, where some of its end is seen only then. */
+static int64_t length_of(const struct job *job, const struct rank_operation *of)
+{
+    size_t step = (size_t)job->operations.items[of->operation].step;
+    const struct step *next = step + 1 < job->steps.count ? &job->steps.items[step + 1] : NULL;
+    int64_t length = (int64_t)job->steps.items[step].duration_ns;
+
+    if (next != NULL && next->kind == STEP_TRAINING && (int64_t)next->duration_ns > length)
+        length = (int64_t)next->duration_ns;
+    return length;
+}
+
+/* By how much the step of a rank operation is longer than is usual; 0 up to a limit. */
+static int64_t longer_of(const struct job *job, size_t index, const struct lengths *lengths, int64_t limit_ns)
+{
+    int64_t length = length_of(job, &job->rank_operations.items[index]);
+
+    return length > limit_ns ? length - lengths->usual_ns : 0;
+}
+
+/* What is usual of each rank at a place, by rank. */
+static void own_usuals(own_usual_list *usuals, const struct job *job, const struct blame *blames,
+                       const struct place *places, size_t count, enum blame_part part, const struct lengths *lengths)
+{
+    own_wait_list waits = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[places[i].rank_operation];
+        const struct blame *blame = &blames[places[i].rank_operation];
+        if (blame->known)
+            *(struct own_wait *)array_add(&waits) =
+                (struct own_wait){of->rank, length_of(job, of) <= lengths->limit_ns, blame->took_ns[part]};
+    }
+    own_usual_find(usuals, &waits);
+    array_fini(&waits);
+}
+
+/*
+ * One part at one place whose ranks are measured each by itself. What changes in most steps changes what is usual: a
+ * rank adds nothing to a step that is not longer for it, and no more than that.
+ */
+static void share_out_parts(const struct job *job, struct blame *blames, const struct place *places, size_t count,
+                            enum blame_part part)
+{
+    int64_t *values = array_zeroed(count * sizeof *values);
+    struct lengths lengths = quiet_lengths(job);
+    own_usual_list usuals = {0};
+    size_t known = 0;
+
+    own_usuals(&usuals, job, blames, places, count, part, &lengths);
+    for (size_t i = 0; i < count; i++) {
+        size_t index = places[i].rank_operation;
+        const struct rank_operation *of = &job->rank_operations.items[index];
+        struct blame *blame = &blames[index];
+        if (!blame->known)
+            continue;
+        int64_t longer = longer_of(job, index, &lengths, lengths.limit_ns);
+        blame->place = places[i].key;
+        blame->own_ns[part] = smaller(blame->took_ns[part] - own_usual_of(&usuals, of->rank), longer);
+        blame->late_ns[part] = blame->own_ns[part];
+        values[known++] = blame->own_ns[part];
+    }
+    int64_t spread = array_spread(values, known);
+    for (size_t i = 0; i < count; i++)
+        blames[places[i].rank_operation].spread_ns[part] = spread;
+    array_fini(&usuals);
+    free(values);
 }
 
 /* One part at one place. */
@@ -199,6 +491,7 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
 {
     int64_t *values = array_zeroed(count * sizeof *values);
     struct usual_waits usual = usual_waits(job, blames, places, count, part);
+    struct lengths lengths = quiet_lengths(job);
     size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -206,18 +499,136 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
         struct blame *blame = &blames[index];
         if (!blame->known)
             continue;
-        values[known++] = blame->took_ns[part];
-        blame->place = places[i].key;
         int32_t rank = job->rank_operations.items[index].rank;
         bool left_out = rank >= 0 && rank < LEFT_OUT_RANKS;
-        blame->own_ns[part] = blame->took_ns[part] - (left_out ? usual.ranks[rank] : usual.all);
-        blame->late_ns[part] =
-            smaller(job->rank_operations.items[index].late_ns,
-                    part == BLAME_HOST ? host_late(job, blames, index) : gpu_late(job, blames, index));
+        int64_t usual_ns = left_out ? usual.ranks[rank] : usual.all;
+        if (!is_open(job, index, part))
+            values[known++] = blame->took_ns[part];
+        blame->place = places[i].key;
+        blame->own_ns[part] = blame->took_ns[part] - usual_ns;
+        if (is_open(job, index, part) && lengths.usual_ns < OPEN_STEP_NS)
+            blame->own_ns[part] = smaller(blame->own_ns[part], longer_of(job, index, &lengths, lengths.usual_ns));
+        blame->late_ns[part] = smaller(job->rank_operations.items[index].late_ns, blame->late_ns[part]);
     }
     int64_t spread = array_spread(values, known);
     for (size_t i = 0; i < count; i++)
         blames[places[i].rank_operation].spread_ns[part] = spread;
+    free(values);
+}
+
+struct growth { /* of what a rank's GPU took in a step, where it is measured by itself */
+    int32_t step;
+    int32_t rank;
+    int64_t took_ns;
+    int64_t usual_ns;
+};
+typedef ARRAY(struct growth) growth_list;
+
+static int by_step_and_rank(const void *a, const void *b)
+{
+    const struct growth *left = a;
+    const struct growth *right = b;
+
+    if (left->step != right->step)
+        return left->step < right->step ? -1 : 1;
+    return (left->rank > right->rank) - (left->rank < right->rank);
+}
+
+static bool is_by_itself(const struct job *job, const struct blame *blames, size_t index)
+{
+    return blames[index].known && has_parts(job, index);
+}
+
+static void list_growths(const struct job *job, const struct blame *blames, growth_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < job->rank_operations.count; i++) {
+        int64_t took_ns = blames[i].took_ns[BLAME_GPU];
+        if (is_by_itself(job, blames, i))
+            *(struct growth *)array_add(list) =
+                (struct growth){job->operations.items[job->rank_operations.items[i].operation].step,
+                                job->rank_operations.items[i].rank, took_ns, took_ns - blames[i].own_ns[BLAME_GPU]};
+    }
+    array_sort(list, by_step_and_rank);
+    for (size_t i = 0; i < list->count; i++) {
+        struct growth *last = kept == 0 ? NULL : &list->items[kept - 1];
+        if (last != NULL && by_step_and_rank(last, &list->items[i]) == 0) {
+            last->took_ns += list->items[i].took_ns;
+            last->usual_ns += list->items[i].usual_ns;
+        } else {
+            list->items[kept++] = list->items[i];
+        }
+    }
+    list->count = kept;
+}
+
+/* By so many thousandths a step's ranks took longer than usual: their lower median, of three or more. */
+static int64_t common_growth(const struct growth *growths, size_t count)
+{
+    int64_t *permille = array_zeroed((count + 1) * sizeof *permille);
+    size_t known = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (growths[i].usual_ns > 0)
+            permille[known++] = (int64_t)((double)growths[i].took_ns * 1000 / (double)growths[i].usual_ns) - 1000;
+    int64_t median = known < ALIKE_RANKS ? 0 : array_select(permille, known, 500);
+    free(permille);
+    return median > 0 ? median : 0;
+}
+
+/* What all ranks of a step take longer alike is nobody's own, also where each is measured by itself. */
+static void leave_out_common(const struct job *job, struct blame *blames)
+{
+    int64_t *common = array_zeroed((job->steps.count + 1) * sizeof *common);
+    growth_list growths = {0};
+
+    list_growths(job, blames, &growths);
+    for (size_t from = 0, to; from < growths.count; from = to) {
+        for (to = from; to < growths.count && growths.items[to].step == growths.items[from].step;)
+            to++;
+        common[growths.items[from].step] = common_growth(&growths.items[from], to - from);
+    }
+    for (size_t i = 0; i < job->rank_operations.count; i++) {
+        if (!is_by_itself(job, blames, i))
+            continue;
+        int64_t usual_ns = blames[i].took_ns[BLAME_GPU] - blames[i].own_ns[BLAME_GPU];
+        int64_t permille = common[job->operations.items[job->rank_operations.items[i].operation].step];
+        int64_t alike_ns = (int64_t)((double)usual_ns * (double)permille / 1000);
+        blames[i].own_ns[BLAME_GPU] -= alike_ns;
+        blames[i].late_ns[BLAME_GPU] -= alike_ns;
+    }
+    array_fini(&growths);
+    free(common);
+}
+
+/* One part of one operation: what its ranks took longer alike, their lower median, of three or more. */
+static void leave_out_alike(const struct operation *operation, struct blame *blames, enum blame_part part,
+                            int64_t *values)
+{
+    size_t known = 0;
+
+    for (size_t i = 0; i < operation->ranks; i++)
+        if (blames[i].known)
+            values[known++] = blames[i].own_ns[part];
+    int64_t alike_ns = known < ALIKE_RANKS ? 0 : array_select(values, known, 500);
+    for (size_t i = 0; i < operation->ranks && alike_ns > 0; i++)
+        if (blames[i].known)
+            blames[i].own_ns[part] -= alike_ns;
+}
+
+/* What all ranks of an operation take longer alike is no rank's own, nor what its waits vary by. */
+static void leave_out_all_alike(const struct job *job, struct blame *blames)
+{
+    int64_t *values = array_zeroed((job->rank_operations.count + 1) * sizeof *values);
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        if (operation->ranks == 0 || has_parts(job, operation->first_rank))
+            continue;
+        for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
+            leave_out_alike(operation, &blames[operation->first_rank], part, values);
+    }
     free(values);
 }
 
@@ -228,145 +639,20 @@ struct blame *blame_ranks(const struct job *job)
 
     list_places(job, &places);
     for (size_t i = 0; i < places.count; i++)
-        measure(&job->rank_operations.items[places.items[i].rank_operation], &blames[places.items[i].rank_operation]);
+        measure(job, &job->rank_operations.items[places.items[i].rank_operation],
+                &blames[places.items[i].rank_operation]);
+    forget_contradicted(job, blames);
+    find_late(job, blames);
     for (size_t from = 0, to; from < places.count; from = to) {
         for (to = from; to < places.count && places.items[to].key == places.items[from].key;)
             to++;
+        bool parts = has_parts(job, places.items[from].rank_operation);
         for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
-            share_out(job, blames, &places.items[from], to - from, part);
+            (parts ? share_out_parts : share_out)(job, blames, &places.items[from], to - from, part);
     }
     array_fini(&places);
+    leave_out_common(job, blames);
+    leave_out_all_alike(job, blames);
+    carry_leave_out(job, blames);
     return blames;
-}
-
-static const struct rank_operation *rank_in(const struct job *job, const struct operation *operation, int32_t rank)
-{
-    for (size_t i = 0; i < operation->ranks; i++) {
-        const struct rank_operation *of = &job->rank_operations.items[operation->first_rank + i];
-        if (of->record.rank == rank)
-            return of;
-    }
-    return NULL;
-}
-
-struct transfer { /* what one rank sent to one other in one operation */
-    struct pair_time pair;
-    int64_t pace; /* picoseconds a byte */
-    int64_t transit_ns;
-};
-typedef ARRAY(struct transfer) transfer_list;
-
-/* How long the last of what was sent was on the way, where both ends saw the same bytes. */
-static void set_transit(struct transfer *transfer, const struct rank_operation *of,
-                        const struct rank_operation *receiver)
-{
-    if (receiver->record.previous != of->record.rank || receiver->record.received_ns == 0 ||
-        receiver->record.received_bytes != of->record.observed_bytes || of->record.last_data_ns == 0)
-        return;
-    transfer->transit_ns = (int64_t)(receiver->record.received_ns - of->record.last_data_ns);
-    transfer->pair.transit_bound_ns = of->record.bound_ns + receiver->record.bound_ns;
-}
-
-static void add_transfer(const struct job *job, size_t index, const struct rank_operation *of, transfer_list *transfers)
-{
-    const struct operation *operation = &job->operations.items[index];
-    const struct rank_operation *receiver = of->record.next < 0 ? NULL : rank_in(job, operation, of->record.next);
-    uint64_t active = of->record.active_ns;
-    bool at_receiver = receiver != NULL && receiver->record.previous == of->record.rank &&
-                       receiver->record.receive_active_ns > 2 * active;
-
-    if (at_receiver)
-        active = receiver->record.receive_active_ns;
-    if (receiver == NULL || of->rank < 0 || receiver->rank < 0 || active == 0 || active > ACTIVE_MAX_NS ||
-        of->record.observed_bytes == 0 || (of->record.flags & RANK_OPERATION_INCOMPLETE) != 0)
-        return;
-    struct transfer *transfer = array_add(transfers);
-    transfer->pair = (struct pair_time){
-        .step = operation->step,
-        .from = of->rank,
-        .to = receiver->rank,
-        .bytes = of->record.observed_bytes,
-        .active_ns = active,
-        .at_receiver = at_receiver,
-        .operation = (int32_t)index,
-        .from_ns = of->record.first_data_ns,
-        .to_ns = at_receiver ? receiver->record.received_ns : of->record.last_data_ns,
-    };
-    memcpy(transfer->pair.device, at_receiver ? receiver->record.device : of->record.device, DEVICE_NAME_BYTES);
-    transfer->pace = (int64_t)(active * 1000 / of->record.observed_bytes);
-    set_transit(transfer, of, receiver);
-}
-
-static int by_pair(const void *a, const void *b)
-{
-    const struct pair_time *left = &((const struct transfer *)a)->pair;
-    const struct pair_time *right = &((const struct transfer *)b)->pair;
-
-    if (left->step != right->step)
-        return left->step < right->step ? -1 : 1;
-    if (left->from != right->from)
-        return left->from < right->from ? -1 : 1;
-    return (left->to > right->to) - (left->to < right->to);
-}
-
-static int64_t median_of(const struct transfer *transfers, size_t count, size_t member)
-{
-    int64_t *values = array_zeroed(count * sizeof *values);
-
-    for (size_t i = 0; i < count; i++)
-        memcpy(&values[i], (const char *)&transfers[i] + member, sizeof *values);
-    int64_t median = array_median(values, count);
-    free(values);
-    return median;
-}
-
-#define MEDIAN_OF(transfers, count, member) median_of((transfers), (count), offsetof(struct transfer, member))
-
-uint64_t blame_usual_ns(uint64_t bytes, uint64_t pace)
-{
-    double usual = (double)bytes * (double)pace / 1000;
-
-    return usual < (double)ACTIVE_MAX_NS ? (uint64_t)usual : ACTIVE_MAX_NS;
-}
-
-/* Sums up the transfers of one pair in one step; place and port are those of the transfer that lost most. */
-static void add_pair(pair_time_list *pairs, const struct transfer *transfers, size_t count, uint64_t pace)
-{
-    struct pair_time *pair = array_add(pairs);
-    int64_t worst = INT64_MIN;
-
-    for (size_t i = 0; i < count; i++) {
-        const struct pair_time *add = &transfers[i].pair;
-        int64_t excess = (int64_t)add->active_ns - (int64_t)blame_usual_ns(add->bytes, pace);
-        struct pair_time sum = *pair;
-        if (excess > worst) {
-            *pair = *add;
-            worst = excess;
-        }
-        pair->bytes = sum.bytes + add->bytes;
-        pair->active_ns = sum.active_ns + add->active_ns;
-        pair->excess_ns = sum.excess_ns + excess;
-    }
-    pair->pace = (uint64_t)MEDIAN_OF(transfers, count, pace);
-    pair->transit_ns = MEDIAN_OF(transfers, count, transit_ns);
-}
-
-uint64_t blame_pairs(const struct job *job, pair_time_list *pairs)
-{
-    transfer_list transfers = {0};
-
-    for (size_t i = 0; i < job->operations.count; i++) {
-        const struct operation *operation = &job->operations.items[i];
-        for (size_t j = 0; operation->step >= 0 && j < operation->ranks; j++)
-            add_transfer(job, i, &job->rank_operations.items[operation->first_rank + j], &transfers);
-    }
-    uint64_t pace = (uint64_t)MEDIAN_OF(transfers.items, transfers.count, pace);
-    array_sort(&transfers, by_pair);
-    for (size_t from = 0, to; from < transfers.count; from = to) {
-        for (to = from; to < transfers.count && by_pair(&transfers.items[from], &transfers.items[to]) == 0;)
-            to++;
-        add_pair(pairs, &transfers.items[from], to - from, pace);
-    }
-    array_fini(&transfers);
-    return pace;
 }

@@ -7,20 +7,32 @@
  */
 #include "correlator/job/job.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/hash.h"
+#include "correlator/job/path.h"
 #include "correlator/job/step.h"
 #include "correlator/job/transport.h"
 #include "correlator/node/arrival.h"
+#include "correlator/turn.h"
 #include "correlator/verdict/verdict.h"
 
 struct unit { /* one rank's part of one operation: a record, or the records of one group */
     const struct record_rank_operation *record;
-    size_t index;      /* of the record */
-    size_t leader;     /* a unit of the same operation, itself for one of them */
     uint64_t start_ns; /* first enqueue of the operation: only then sorted by it */
-    int32_t operation;
+    uint32_t index;    /* of the record */
+    uint32_t leader;   /* a unit of the same operation, itself for one of them */
+    int32_t rank;      /* the record's */
+};
+
+struct key { /* what a record is sorted by: itself is far away */
+    uint64_t communicator[IDENTITY_BYTES / sizeof(uint64_t)];
+    uint64_t number; /* of its group, or sequence */
+    int32_t rank;
+    uint32_t index : 31;
+    uint32_t is_group : 1;
 };
 
 struct end { /* one side of one send: both sides have equal (communicator, from, to, sequence) */
@@ -30,10 +42,19 @@ struct end { /* one side of one send: both sides have equal (communicator, from,
     size_t unit;
 };
 
+struct known { /* an answer of rank_of */
+    uint8_t communicator[IDENTITY_BYTES];
+    int32_t rank;
+    int32_t answer;
+    bool is_known;
+};
+#define KNOWN_COUNT 32768 /* a power of two */
+
 struct builder {
     struct job *job;
     const struct record_rank_operation *records;
     ARRAY(struct unit) units; /* one a record */
+    struct known *known;      /* by what was asked, as far as there is room */
 };
 
 static int compare_numbers(uint64_t left, uint64_t right)
@@ -54,27 +75,39 @@ static void unite(struct builder *builder, size_t a, size_t b)
     size_t right = leader_of(builder, b);
 
     if (left < right)
-        builder->units.items[right].leader = left;
+        builder->units.items[right].leader = (uint32_t)left;
     else
-        builder->units.items[left].leader = right;
+        builder->units.items[left].leader = (uint32_t)right;
 }
 
 static int by_collective(const void *a, const void *b)
 {
-    const struct record_rank_operation *left = ((const struct unit *)a)->record;
-    const struct record_rank_operation *right = ((const struct unit *)b)->record;
-    int order = memcmp(left->communicator, right->communicator, IDENTITY_BYTES);
+    const struct key *left = a;
+    const struct key *right = b;
+    int order = 0;
 
+    for (size_t i = 0; order == 0 && i < sizeof left->communicator / sizeof left->communicator[0]; i++)
+        order = compare_numbers(left->communicator[i], right->communicator[i]);
     if (order == 0)
-        order = (left->group != 0) - (right->group != 0);
-    if (order == 0 && left->group != 0)
+        order = (int)left->is_group - (int)right->is_group;
+    if (order == 0 && left->is_group)
         order = (left->rank > right->rank) - (left->rank < right->rank);
     if (order == 0)
-        order = left->group != 0 ? compare_numbers(left->group, right->group)
-                                 : compare_numbers(left->sequence, right->sequence);
-    if (order == 0)
-        order = (left->rank > right->rank) - (left->rank < right->rank);
-    return order;
+        order = compare_numbers(left->number, right->number);
+    return order != 0 ? order : (left->rank > right->rank) - (left->rank < right->rank);
+}
+
+static struct key key_of(const struct record_rank_operation *record, size_t index)
+{
+    struct key key = {.number = record->group != 0 ? record->group : record->sequence,
+                      .rank = record->rank,
+                      .index = (uint32_t)index & INT32_MAX,
+                      .is_group = record->group != 0};
+
+    memcpy(key.communicator, record->communicator, sizeof key.communicator);
+    for (size_t i = 0; i < sizeof key.communicator / sizeof key.communicator[0]; i++)
+        key.communicator[i] = be64toh(key.communicator[i]); /* in the order of its bytes */
+    return key;
 }
 
 static bool same_operation(const struct record_rank_operation *a, const struct record_rank_operation *b)
@@ -121,17 +154,20 @@ static void unite_pairs(struct builder *builder)
 
 static void gather(struct builder *builder, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct unit *unit = array_add(&builder->units);
-        unit->record = &builder->records[i];
-        unit->index = i;
-    }
-    array_sort(&builder->units, by_collective);
+    struct key *keys = array_zeroed((count + 1) * sizeof *keys);
+
+    for (size_t i = 0; i < count; i++)
+        keys[i] = key_of(&builder->records[i], i);
+    array_order(keys, count, sizeof *keys, by_collective);
+    array_reserve(&builder->units, count);
+    builder->units.count = count;
     for (size_t i = 0; i < count; i++) {
         struct unit *unit = &builder->units.items[i];
+        *unit = (struct unit){.record = &builder->records[keys[i].index], .index = keys[i].index, .rank = keys[i].rank};
         bool same = i > 0 && same_operation(unit->record, builder->units.items[i - 1].record);
-        unit->leader = same ? builder->units.items[i - 1].leader : i;
+        unit->leader = same ? builder->units.items[i - 1].leader : (uint32_t)i;
     }
+    free(keys);
     unite_pairs(builder);
 }
 
@@ -145,7 +181,7 @@ static int by_start(const void *a, const void *b)
     if (order == 0)
         order = compare_numbers(left->leader, right->leader);
     if (order == 0)
-        order = (left->record->rank > right->record->rank) - (left->record->rank < right->record->rank);
+        order = (left->rank > right->rank) - (left->rank < right->rank);
     return order != 0 ? order : compare_numbers(left->index, right->index);
 }
 
@@ -156,7 +192,7 @@ static void order_units(struct builder *builder)
 
     for (size_t i = 0; i < count; i++) {
         struct unit *unit = &builder->units.items[i];
-        unit->leader = leader_of(builder, i);
+        unit->leader = (uint32_t)leader_of(builder, i);
         uint64_t *start = &starts[unit->leader];
         if (*start == 0 || unit->record->enqueued_ns < *start)
             *start = unit->record->enqueued_ns;
@@ -229,9 +265,27 @@ static void open_operation(struct job *job, const struct unit *unit)
     operation->place = -1;
     operation->ranks_count = unit->record->ranks_count;
     operation->start_ns = unit->start_ns;
-    operation->algorithm = unit->record->algorithm;
     operation->flags = RANK_OPERATION_NO_WIRE;
     operation->first_rank = job->rank_operations.count;
+}
+
+static int32_t rank_of(struct builder *builder, const struct record_rank_operation *record)
+{
+    const struct job_ranks *ranks = &builder->job->ranks;
+    uint64_t words[IDENTITY_BYTES / sizeof(uint64_t)], hash = hash_number(HASH_START, (uint32_t)record->rank);
+
+    memcpy(words, record->communicator, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hash = hash_number(hash, words[i]);
+    struct known *known = &builder->known[hash % KNOWN_COUNT];
+    if (!known->is_known || known->rank != record->rank ||
+        memcmp(known->communicator, record->communicator, IDENTITY_BYTES) != 0) {
+        memcpy(known->communicator, record->communicator, IDENTITY_BYTES);
+        known->rank = record->rank;
+        known->answer = ranks->rank_of(ranks->context, record->communicator, record->rank);
+        known->is_known = true;
+    }
+    return known->answer;
 }
 
 static void add_unit(struct builder *builder, const struct unit *unit, bool same_rank)
@@ -241,10 +295,10 @@ static void add_unit(struct builder *builder, const struct unit *unit, bool same
     if (same_rank) {
         add_record(&job->rank_operations.items[job->rank_operations.count - 1].record, unit->record);
     } else {
-        struct rank_operation *of = array_add(&job->rank_operations);
-        of->record = *unit->record;
-        of->operation = (int32_t)job->operations.count - 1;
-        of->rank = job->ranks.rank_of(job->ranks.context, unit->record->communicator, unit->record->rank);
+        struct rank_operation *of = &job->rank_operations.items[job->rank_operations.count++]; /* reserved */
+        *of = (struct rank_operation){.record = *unit->record,
+                                      .operation = (int32_t)job->operations.count - 1,
+                                      .rank = rank_of(builder, unit->record)};
         job->operations.items[of->operation].ranks++;
     }
     job->rank_operation_of.items[unit->index] = (int32_t)job->rank_operations.count - 1;
@@ -255,6 +309,8 @@ static void add_units(struct builder *builder)
     struct job *job = builder->job;
     const struct unit *last = NULL;
 
+    array_reserve(&job->rank_operation_of, builder->units.count);
+    array_reserve(&job->rank_operations, builder->units.count);
     for (size_t i = 0; i < builder->units.count; i++)
         array_add(&job->rank_operation_of);
     for (size_t i = 0; i < builder->units.count; i++) {
@@ -265,6 +321,24 @@ static void add_units(struct builder *builder)
         add_unit(builder, unit, same && last->record->rank == unit->record->rank);
         last = unit;
     }
+}
+
+/* The one of all ranks that have some of it on the wire. */
+static uint8_t algorithm_of(const struct job *job, const struct operation *operation)
+{
+    uint8_t algorithm = ALGORITHM_UNKNOWN;
+    bool known = false;
+
+    for (size_t i = 0; i < operation->ranks; i++) {
+        const struct record_rank_operation *record = &job->rank_operations.items[operation->first_rank + i].record;
+        if ((record->flags & RANK_OPERATION_NO_WIRE) != 0)
+            continue;
+        if (known && record->algorithm != algorithm)
+            return ALGORITHM_UNKNOWN;
+        algorithm = record->algorithm;
+        known = true;
+    }
+    return algorithm;
 }
 
 static void sum_operation(struct job *job, struct operation *operation)
@@ -279,9 +353,8 @@ static void sum_operation(struct job *job, struct operation *operation)
         take_later(&operation->end_ns, record->end_ns);
         take_later(&operation->buffer_bytes, record->buffer_bytes);
         take_later(&operation->bound_ns, record->bound_ns);
-        if (record->algorithm != operation->algorithm)
-            operation->algorithm = ALGORITHM_UNKNOWN;
     }
+    operation->algorithm = algorithm_of(job, operation);
     if (!no_wire)
         operation->flags &= (uint16_t)~RANK_OPERATION_NO_WIRE;
 }
@@ -305,25 +378,56 @@ static void number_groups(struct job *job)
     }
 }
 
-void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
-               const struct record_rank_operation *records, size_t count)
+static void lay_out(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+                    const struct record_rank_operation *records, size_t count)
 {
     struct builder builder = {.job = job, .records = records};
 
     memset(job, 0, sizeof *job);
     job->ranks = ranks;
     job->evidence = evidence;
+    builder.known = array_zeroed(KNOWN_COUNT * sizeof *builder.known);
     gather(&builder, count);
     order_units(&builder);
     add_units(&builder);
     array_fini(&builder.units);
+    free(builder.known);
+}
+
+static void judge(struct job *job)
+{
     for (size_t i = 0; i < job->operations.count; i++)
         sum_operation(job, &job->operations.items[i]);
     number_groups(job);
+    turn_list_all(&job->turns, job);
     arrival_find(job);
     step_find(job);
+    path_find(job);
     transport_find(job);
     verdict_find(job);
+    array_fini(&job->turns);
+}
+
+void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+               const struct record_rank_operation *records, size_t count)
+{
+    lay_out(job, ranks, evidence, records, count);
+    judge(job);
+}
+
+void job_take(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+              struct record_rank_operation **records, size_t count)
+{
+    lay_out(job, ranks, evidence, *records, count);
+    free(*records);
+    *records = NULL;
+    judge(job);
+}
+
+void verdict_fini(struct verdict *verdict)
+{
+    array_fini(&verdict->numbers);
+    array_fini(&verdict->candidates);
 }
 
 void job_fini(struct job *job)
@@ -333,9 +437,10 @@ void job_fini(struct job *job)
     array_fini(&job->rank_operation_of);
     array_fini(&job->steps);
     array_fini(&job->rank_steps);
+    array_fini(&job->path);
     array_fini(&job->transports);
     for (size_t i = 0; i < job->verdicts.count; i++)
-        array_fini(&job->verdicts.items[i].numbers);
+        verdict_fini(&job->verdicts.items[i]);
     array_fini(&job->verdicts);
 }
 
@@ -343,6 +448,16 @@ const char *arrival_of_name(enum arrival_of of)
 {
     static const char *const names[] = {NULL, "enqueue", "host", "gpu"};
     return names[of];
+}
+
+const char *step_kind_name(enum step_kind kind)
+{
+    static const char *const names[] = {
+#define STEP_KIND(name, text, meaning) text,
+#include "correlator/job/step_kind.def"
+#undef STEP_KIND
+    };
+    return names[kind];
 }
 
 const char *verdict_class_name(enum verdict_class class)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "correlator/array.h"
+#include "correlator/job/step_mark.h"
 #include "wire/record.h"
 
 enum arrival_of {
@@ -27,9 +28,19 @@ struct rank_operation { /* what one rank did in one operation; for a group of po
     uint64_t arrival_ns;
     enum arrival_of arrival_of;
     bool late_known;
-    int64_t late_ns;    /* arrival minus the median arrival of the operation's other ranks */
+    bool before_open; /* the one before was over no earlier than before_ns, but nothing tells when for its GPU */
+    int64_t late_ns;  /* arrival minus the median arrival of the operation's other ranks */
+    uint64_t late_bound_ns;
     uint64_t before_ns; /* when the rank's operation before this one was over for it; 0 = none */
+    uint64_t unseen_ns; /* enqueue of the first one behind that whose end nobody sees (NVLink only); 0 = none */
+    uint64_t role; /* equal at the same place of steps that are made alike, of any rank: sizes apart; 0 = in no step */
 };
+
+/* How far a time of frames may be off, beside those of other ranks. */
+static inline uint64_t job_frames_bound_ns(const struct record_rank_operation *record)
+{
+    return record->frames_bound_ns != 0 ? record->frames_bound_ns : record->bound_ns;
+}
 
 struct operation {
     uint8_t communicator[IDENTITY_BYTES];
@@ -51,7 +62,15 @@ struct operation {
 };
 #define OPERATION_GROUP 64
 
+enum step_kind {
+#define STEP_KIND(name, text, meaning) STEP_##name,
+#include "correlator/job/step_kind.def"
+#undef STEP_KIND
+    STEP_KINDS
+};
+
 struct step {
+    uint8_t kind; /* enum step_kind: nobody is to blame for what a step that is no training step took longer */
     uint64_t start_ns;
     uint64_t end_ns;
     uint64_t duration_ns;
@@ -59,6 +78,7 @@ struct step {
     uint32_t operations;
     uint32_t incomplete;
     bool partial;
+    bool fresh; /* nothing comes before it that it could be measured from: it starts with its first enqueue */
     int32_t slowest_rank;
     int64_t late_ns;
     uint64_t late_bound_ns;
@@ -75,6 +95,17 @@ struct rank_step {
     uint64_t duration_ns;
     bool late_known;
     int64_t late_ns;
+    int64_t cost_ns; /* by how much the step would have been shorter without what the rank added (cost.h) */
+};
+
+struct path_part { /* of a step's critical path (path.h) */
+    int32_t step;
+    bool
+        is_transfer; /* the operation was under way, all its ranks having arrived; else the rank was on its way to it */
+    int32_t rank;    /* who was on its way, or whose end was waited for */
+    int32_t operation;
+    uint64_t from_ns;
+    uint64_t to_ns;
 };
 
 enum verdict_class {
@@ -110,6 +141,7 @@ enum verdict_source { /* the table in which a number's rows are */
                       VERDICT_OF_POST,
                       VERDICT_OF_TRANSPORT,
                       VERDICT_OF_FAILURE,
+                      VERDICT_OF_RAIL,
 };
 
 struct verdict_evidence { /* one number beside a verdict */
@@ -135,16 +167,18 @@ struct verdict_evidence { /* one number beside a verdict */
 struct verdict {
     int32_t step; /* -1: of a hang, which belongs to no whole step */
     enum verdict_class class;
-    int32_t rank;      /* -1 = all, or nobody in particular */
+    int32_t rank;      /* -1 = all, or nobody in particular; the first of several candidates */
     int32_t peer_rank; /* -1 = none */
-    char device[DEVICE_NAME_BYTES + 1];
+    char device[DEVICE_NAME_BYTES + 5];
     int32_t operation;
     uint64_t size_ns;
+    uint64_t more_ns;  /* of a late rank: the same at other operations of the step, in the end part of size_ns */
     uint64_t limit_ns; /* of a late rank: what it stood out from, by the job's own spread */
     uint64_t bound_ns;
     double confidence;
     char evidence[1400];
     ARRAY(struct verdict_evidence) numbers;
+    ARRAY(int32_t) candidates; /* ranks of which it is one, in order; empty: it is `rank` */
 };
 
 struct evidence;
@@ -153,7 +187,16 @@ struct evidence;
 struct job_ranks {
     const void *context;
     int32_t (*rank_of)(const void *context, const uint8_t *communicator, int32_t communicator_rank);
+    struct step_mark mark; /* what steps end with, if a person said so */
+    uint64_t digest;       /* as long as it is the same, rank_of answers the same */
 };
+
+struct turn { /* a rank operation, among its rank's in order of enqueue (turn.h) */
+    int32_t rank;
+    uint64_t enqueued_ns;
+    size_t index;
+};
+typedef ARRAY(struct turn) turn_list;
 
 struct job {
     struct job_ranks ranks;
@@ -163,14 +206,22 @@ struct job {
     ARRAY(int32_t) rank_operation_of;             /* for each record given to job_build: its rank operation */
     ARRAY(struct step) steps;
     ARRAY(struct rank_step) rank_steps;
+    ARRAY(struct path_part) path;       /* by step, then in order of time */
     ARRAY(struct transport) transports; /* by rank; each rank's whole first, then its steps */
     ARRAY(struct verdict) verdicts;
+    turn_list turns; /* while it is judged */
 };
 
 void job_build(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
                const struct record_rank_operation *records, size_t count);
-void job_fini(struct job *job);
 
+/* The same, and frees the records as soon as they are in the job: they are a third of what it takes. */
+void job_take(struct job *job, struct job_ranks ranks, const struct evidence *evidence,
+              struct record_rank_operation **records, size_t count);
+void job_fini(struct job *job);
+void verdict_fini(struct verdict *verdict);
+
+const char *step_kind_name(enum step_kind kind);
 const char *arrival_of_name(enum arrival_of of); /* NULL for unknown */
 const char *verdict_class_name(enum verdict_class class);
 

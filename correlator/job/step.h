@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Steps: one repeat of the job's pattern of operations. Each rank's operations, over all of its communicators in order
- * of enqueue, repeat with a period (period.h); where a repeat begins is told by the longest pause before an enqueue;
- * the ranks' repeats are laid beside each other through the operations that they share.
+ * Steps: one repeat of the job's pattern of operations (pattern.h). The ranks' repeats are laid beside each other
+ * through the operations that they share.
  *
- * A rank's step starts at the end of its last operation of the step before (the first one: at its first enqueue) and
- * ends with the end of its last operation (the last data that it receives there; sends, where it receives none). What
- * comes before the first repeat is warm-up and belongs to no step; so does a last repeat that has not ended. Part of
- * the job stage.
+ * A rank's step starts at the end of its last operation of the step before (the first one, and the first one on other
+ * communicators: at its first enqueue) and ends with the end of its last operation (the last data that it receives
+ * there; sends, where it receives none). What comes before the first repeat belongs to no step; so does a last repeat
+ * that has not ended. Part of the job stage.
  */
 #pragma once
 

@@ -25,8 +25,21 @@ static uint32_t count_of(const struct record_flow_total *total, enum flow_metric
     return count;
 }
 
+/*
+ * A pause is counted when it ends. It began no sooner than the last frame that the total before knew, if that was data:
+ * it was an answer if the pause does not fit behind it.
+ */
+static uint64_t pause_begin_ns(const struct flow_event *event, uint64_t silent_ns)
+{
+    uint64_t earliest_ns = event->amount < event->from_ns ? event->from_ns - event->amount : 0;
+    uint64_t latest_ns = event->amount < event->to_ns ? event->to_ns - event->amount : 0;
+
+    silent_ns = silent_ns < latest_ns ? silent_ns : latest_ns;
+    return silent_ns > earliest_ns ? silent_ns : earliest_ns;
+}
+
 void flow_event_add(flow_event_list *events, const struct flow_event *where, const struct record_flow_total *before,
-                    const struct record_flow_total *after)
+                    const struct record_flow_total *after, uint64_t silent_ns)
 {
     for (enum flow_metric metric = 0; metric < FLOW_METRICS; metric++) {
         uint32_t was = count_of(before, metric), is = count_of(after, metric);
@@ -36,8 +49,8 @@ void flow_event_add(flow_event_list *events, const struct flow_event *where, con
         *event = *where;
         event->metric = metric;
         event->amount = (uint64_t)(is - was) * metrics[metric].factor;
-        if (metric == FLOW_METRIC_TIMEOUT_TIME) /* a pause is counted when it ends */
-            event->from_ns -= event->amount < event->from_ns ? event->amount : event->from_ns;
+        if (metric == FLOW_METRIC_TIMEOUT_TIME)
+            event->from_ns = pause_begin_ns(event, silent_ns);
     }
 }
 

@@ -24,9 +24,12 @@ struct flow_event {
 };
 typedef ARRAY(struct flow_event) flow_event_list;
 
-/* Adds what rose from one total of a flow to the next; `before` is all zeros for its first one. */
+/*
+ * Adds what rose from one total of a flow to the next; `before` is all zeros for its first one. From `silent_ns` on, in
+ * the reference clock, no frame had come when `before` was told.
+ */
 void flow_event_add(flow_event_list *events, const struct flow_event *where, const struct record_flow_total *before,
-                    const struct record_flow_total *after);
+                    const struct record_flow_total *after, uint64_t silent_ns);
 
 const char *flow_metric_name(enum flow_metric metric);
 uint32_t flow_metric_needs(enum flow_metric metric); /* enum source_field */

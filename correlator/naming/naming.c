@@ -151,7 +151,8 @@ static void take_flow_total(struct builder *builder, size_t stream, const struct
     struct flow *flow = &builder->naming->flows.items[index];
     struct flow_event event = {.flow = index, .to_ns = mapped(builder, stream, record->at_ns)};
     event.from_ns = flow->total.at_ns == 0 ? flow->first_ns : mapped(builder, stream, flow->total.at_ns);
-    flow_event_add(&builder->naming->flow_events, &event, &flow->total, record);
+    uint64_t silent_ns = flow->total.at_ns == 0 ? flow->first_ns : mapped(builder, stream, flow->total.last_ns);
+    flow_event_add(&builder->naming->flow_events, &event, &flow->total, record, silent_ns);
     flow->total = *record;
     flow->last_ns = mapped(builder, stream, record->last_ns);
 }
@@ -260,6 +261,24 @@ static void take_counter(struct builder *builder, size_t stream, const struct re
     counter->record = *record;
 }
 
+/* All are told again to who may not have heard them. */
+static void take_rdma_port(struct builder *builder, size_t stream, const struct record_rdma_port *record)
+{
+    struct naming *naming = builder->naming;
+    for (size_t i = naming->port_states.count; i-- > 0 && naming->port_states.items[i].stream == stream;) {
+        struct record_rdma_port *known = &naming->port_states.items[i].record;
+        if (known->header.source != record->header.source || known->at_ns != record->at_ns)
+            continue;
+        *known = *record;
+        return;
+    }
+    struct port_state *state = array_add(&naming->port_states);
+    state->stream = stream;
+    state->record = *record;
+    state->at_ns = mapped(builder, stream, record->at_ns);
+    state->before_ns = mapped(builder, stream, record->before_ns);
+}
+
 typedef void (*take)(struct builder *builder, size_t stream, const union record *record);
 
 #define TAKES(kind)                                                                                                    \
@@ -279,6 +298,7 @@ TAKES(window)
 TAKES(call)
 TAKES(failure)
 TAKES(counter)
+TAKES(rdma_port)
 
 /* What names things first, then what refers to them: a loss may have reordered neither, but a reader should not care.
  */
@@ -294,11 +314,13 @@ static const take details[] = {
     [RECORD_FLOW_TOTAL] = take_flow_total_record, [RECORD_MESSAGE] = take_message_record,
     [RECORD_WINDOW] = take_window_record,         [RECORD_CALL] = take_call_record,
     [RECORD_COUNTER] = take_counter_record,       [RECORD_FAILURE] = take_failure_record,
+    [RECORD_RDMA_PORT] = take_rdma_port_record,
 };
 
 static void walk(struct builder *builder, const take *takes, size_t count)
 {
-    struct intake_walk walk = {.intake = builder->intake};
+    bool takes_messages = count > RECORD_MESSAGE && takes[RECORD_MESSAGE] != NULL;
+    struct intake_walk walk = {.intake = builder->intake, .skips_runs = !takes_messages};
     union record record;
 
     while (intake_next(&walk, &record))
@@ -466,6 +488,27 @@ static void list_owned(struct builder *builder)
             *(int32_t *)array_add(&naming->members.items[naming->calls.items[i].member].calls) = (int32_t)i;
 }
 
+/* Among the NIC sides' clocks: what holds in their cluster where they all are in one. */
+static uint64_t frames_bound(const struct timeline *timeline, const struct intake *intake)
+{
+    uint64_t worst_ns = 0;
+    uint64_t among_ns = 0;
+    size_t root = CLUSTER_NONE;
+    bool one_cluster = true;
+
+    for (size_t i = 0; i < timeline->clocks.count; i++) {
+        const struct timeline_clock *clock = &timeline->clocks.items[i];
+        size_t own = timeline->cluster.machines.items[clock->kin.machine].root;
+        if (intake->streams.items[i].kind != EMITTER_NIC || clock->source == TIMELINE_NONE)
+            continue;
+        worst_ns = clock->worst_bound_ns > worst_ns ? clock->worst_bound_ns : worst_ns;
+        among_ns = clock->worst_among_ns > among_ns ? clock->worst_among_ns : among_ns;
+        one_cluster &= root == CLUSTER_NONE || own == root;
+        root = own;
+    }
+    return one_cluster && among_ns < worst_ns ? among_ns : worst_ns;
+}
+
 void naming_build(struct naming *naming, const struct intake *intake, const struct timeline *timeline)
 {
     struct builder builder = {.naming = naming, .intake = intake, .timeline = timeline};
@@ -474,6 +517,7 @@ void naming_build(struct naming *naming, const struct intake *intake, const stru
     for (size_t i = 0; i < timeline->clocks.count; i++)
         if (timeline->clocks.items[i].worst_bound_ns > naming->bound_ns)
             naming->bound_ns = timeline->clocks.items[i].worst_bound_ns;
+    naming->frames_bound_ns = frames_bound(timeline, intake);
     walk(&builder, names, sizeof names / sizeof names[0]);
     resolve_owners(&builder);
     join_boots(&builder);
@@ -511,5 +555,6 @@ void naming_fini(struct naming *naming)
     array_fini(&naming->windows);
     array_fini(&naming->failures);
     array_fini(&naming->counters);
+    array_fini(&naming->port_states);
     array_fini(&naming->flow_events);
 }

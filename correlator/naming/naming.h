@@ -3,8 +3,9 @@
  * Who is who: the host side's processes, communicators, queue pairs and calls, the NIC side's ports, flows and
  * messages, and the joins between them. The two ends of a connection are joined on (address, QPN) <-> (remote address,
  * remote QPN), a flow with the queue pairs at its ends on (source, destination, destination QPN), both among those that
- * lived at the time, since QPNs are used again. A member's rank is its rank in the largest communicator of its process;
- * two ranks in one process are told apart by the threads that call.
+ * lived at the time, since QPNs are used again. A member's rank is its rank in the largest communicator of its process,
+ * or where these are several side by side the launcher's (naming_rank.c); two ranks in one process are told apart by
+ * the threads that call.
  *
  * All times in the reference clock, 0 = unknown. Indices (int32_t) point into the arrays here, -1 = none. Order of
  * every array follows from the records alone. One thread.
@@ -70,6 +71,7 @@ struct queue_pair {
     int32_t origin; /* member whose data it sends: with PXN not its owner */
     int32_t peer;
     enum queue_pair_role role;
+    bool is_between_pairs; /* of one whose making nobody saw: it carried sends and receives (adoption/) */
     uint64_t created_ns;
     uint64_t ready_ns;
     uint64_t destroyed_ns;
@@ -110,6 +112,7 @@ struct message {
 
 struct call {
     size_t stream;
+    bool is_inferred; /* nobody told it: found by what was sent (node/replay.h), its times are what was seen first */
     int32_t member;
     int32_t rank_operation; /* set by the node stage */
     struct record_call record;
@@ -133,6 +136,13 @@ struct window {
     struct record_window record;
 };
 
+struct port_state { /* of an RDMA port of a host: from at_ns on */
+    size_t stream;
+    struct record_rdma_port record;
+    uint64_t at_ns;
+    uint64_t before_ns; /* it was otherwise then; 0 = it is the first that was told of it */
+};
+
 struct counter_total {
     size_t stream;
     struct record_counter record;
@@ -151,9 +161,11 @@ struct naming {
     ARRAY(struct window) windows;
     ARRAY(struct failure) failures;
     ARRAY(struct counter_total) counters;
-    flow_event_list flow_events; /* by flow, metric, time */
-    int32_t ranks_count;         /* of the job: of its largest communicator */
-    uint64_t bound_ns;           /* the largest error of any mapped time here */
+    ARRAY(struct port_state) port_states; /* by stream, then as they were told */
+    flow_event_list flow_events;          /* by flow, metric, time */
+    int32_t ranks_count;                  /* of the job: of its largest communicator */
+    uint64_t bound_ns;                    /* the largest error of any mapped time here */
+    uint64_t frames_bound_ns;             /* and of the NIC sides' times, among each other */
     uint64_t contradicted_count; /* connections whose ends were told different things: of those nothing is known */
     uint64_t orphans_count;      /* messages, calls and windows that name a flow or communicator never described */
 };
@@ -163,6 +175,9 @@ void naming_fini(struct naming *naming);
 
 /* The member that is `rank` of the communicator `identity`, or -1. */
 int32_t naming_member(const struct naming *naming, const uint8_t *identity, int32_t communicator_rank);
+
+/* True when other ranks of its communicator are in the member's machine: what they hand it is not seen. */
+bool naming_has_neighbour(const struct naming *naming, int32_t member);
 
 /* The member at the other end of a queue pair's connection, or -1. */
 int32_t naming_peer_member(const struct naming *naming, int32_t queue_pair);

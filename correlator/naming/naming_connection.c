@@ -50,3 +50,15 @@ void naming_check_connections(struct naming *naming)
         forget(peer);
     }
 }
+
+bool naming_has_neighbour(const struct naming *naming, int32_t member)
+{
+    const struct member *own = &naming->members.items[member];
+
+    for (size_t i = 0; i < naming->members.count; i++) {
+        const struct member *other = &naming->members.items[i];
+        if (other != own && other->communicator == own->communicator && other->stream == own->stream)
+            return true;
+    }
+    return false;
+}

@@ -43,5 +43,9 @@ void naming_share(struct naming *naming);
 /* Says whose data each queue pair sends (naming_origin.c). Needs what was taken back gone. */
 void naming_originate(struct naming *naming);
 
+/* The rank that the launcher gave each process; -1 = not told, or not as a number. The caller frees it
+ * (naming_launched.c). */
+int32_t *naming_launched(const struct naming *naming);
+
 /* Gives every member its job rank (naming_rank.c). Needs the communicators joined. */
 void naming_rank(struct naming *naming);

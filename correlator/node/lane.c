@@ -10,9 +10,10 @@
 
 #include "correlator/node/work.h"
 
-#define CREDIT_BYTES 64  /* a credit names one receive in each 64 bytes */
-#define CREDITS_MAX  256 /* in one message, merged or not */
-#define CHANNELS_MAX 128 /* of a communicator; more is damage */
+#define CREDITS_AHEAD 16  /* may be there for slots that have not come */
+#define CREDIT_BYTES  64  /* a credit names one receive in each 64 bytes */
+#define CREDITS_MAX   256 /* in one message, merged or not */
+#define CHANNELS_MAX  128 /* of a communicator; more is damage */
 
 static uint32_t credits_in(const struct message *message)
 {
@@ -77,6 +78,11 @@ static bool made_for_point_to_point(const struct naming *naming, const struct me
             last = call;
     }
     return last != NULL && work_is_between_pairs(last->record.operation);
+}
+
+bool lane_is_point_to_point(const struct naming *naming, const struct member *member, const struct queue_pair *pair)
+{
+    return pair->is_between_pairs || made_for_point_to_point(naming, member, pair->created_ns);
 }
 
 static int by_creation(const void *a, const void *b)
@@ -217,6 +223,32 @@ static void build_strands(const struct builder *builder, struct lane *lane, stru
     array_sort(&lane->credits, by_credit_time);
 }
 
+/* Whether anything may have been missed by who saw the strands, ever: then credits cannot be counted. */
+static bool missed_any(const struct lane_losses *losses, const struct rotation *rotation)
+{
+    for (size_t i = 0; i < losses->gaps->count; i++)
+        for (size_t j = 0; j < rotation->count; j++)
+            if (rotation->strands[j].pieces.count > 0 && losses->gaps->items[i].stream == rotation->strands[j].stream)
+                return true;
+    return false;
+}
+
+static bool each_has_credit(const struct lane *lane)
+{
+    if (lane->credits.count < lane->slots.count || lane->credits.count > lane->slots.count + CREDITS_AHEAD)
+        return false;
+    for (size_t i = 0; i < lane->slots.count; i++)
+        if (lane->credits.items[i].ns > lane->slots.items[i].first_ns)
+            return false;
+    return true;
+}
+
+bool lane_may_begin(const struct lane *lane, size_t slot)
+{
+    return !lane->is_credited || slot == 0 || slot >= lane->credits.count || slot > lane->slots.count ||
+           lane->credits.items[slot].ns >= lane->slots.items[slot - 1].first_ns;
+}
+
 static void build_lane(const struct builder *builder, const struct queue_pair *const *pairs, size_t serving)
 {
     const struct naming *naming = builder->naming;
@@ -230,7 +262,7 @@ static void build_lane(const struct builder *builder, const struct queue_pair *c
 
     lane->direction = builder->direction;
     lane->queue_pair = (int32_t)(pairs[0] - naming->queue_pairs.items);
-    lane->point_to_point = made_for_point_to_point(naming, builder->owner, pairs[0]->created_ns);
+    lane->point_to_point = lane_is_point_to_point(naming, builder->owner, pairs[0]);
     lane->peer_rank = peer_rank_of(naming, pairs[0], builder->direction);
     lane->channel = pairs[0]->record.channel;
     build_strands(builder, lane, &rotation, pairs);
@@ -238,6 +270,7 @@ static void build_lane(const struct builder *builder, const struct queue_pair *c
         find_outages(&outages, &rotation, builder->losses);
     unsigned parts = serving > 1 ? rotation_parts(&rotation) : 1;
     rotation_weave(&lane->slots, &rotation, parts == 0 ? 1 : parts);
+    lane->is_credited = rotation.seen_from_start && !missed_any(builder->losses, &rotation) && each_has_credit(lane);
     for (size_t i = 0; i < serving; i++) {
         add_messages(lane, &rotation.strands[i]);
         strand_fini(&rotation.strands[i]);

@@ -31,12 +31,16 @@ struct lane {
     int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
     int32_t channel;    /* -1 = unknown */
     bool point_to_point;
-    int64_t shift; /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
+    bool is_credited; /* each slot has its credit: the n-th one */
+    int64_t shift;    /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
     slot_list slots;
     ARRAY(struct credit) credits;
     ARRAY(struct slot_message) messages;
 };
 typedef ARRAY(struct lane) lane_list;
+
+/* Whether a queue pair of the member was made for sends and receives. */
+bool lane_is_point_to_point(const struct naming *naming, const struct member *member, const struct queue_pair *pair);
 
 /* The lanes of one member in one direction, by creation; queue pairs that carry nothing give none. */
 void lane_build(lane_list *lanes, const struct naming *naming, int32_t member, enum lane_direction direction,
@@ -52,5 +56,11 @@ void lane_channels(unsigned *channels, const struct naming *naming);
  * the first credit from not_before_ns on.
  */
 int64_t lane_credit(struct lane *lane, size_t slot, uint64_t not_before_ns);
+
+/*
+ * Whether a call may begin with the slot. The receiving proxy gives credit for a call only when the one before it on
+ * the connection is over: a slot whose credit was there before the slot in front of it began is of the same call.
+ */
+bool lane_may_begin(const struct lane *lane, size_t slot);
 
 void lane_fini(lane_list *lanes);

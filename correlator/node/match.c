@@ -11,8 +11,8 @@
 #include "correlator/node/match_point.h"
 #include "wire/record.h"
 
-#define INDICES_MAX    1024 /* positions in a ring that are tried: a liar may claim any number of ranks */
-#define LITTLE_THREADS 640u /* of a channel at most; with 64 bytes each, LL 8 for each rank, another one is taken */
+#define BUFFER_SLOTS 8    /* of a connection */
+#define INDICES_MAX  1024 /* positions in a ring that are tried: a liar may claim any number of ranks */
 
 static bool has_lane(const struct matcher *matcher, unsigned channel)
 {
@@ -31,9 +31,23 @@ static bool all_named(const struct matcher *matcher, unsigned channels)
     return true;
 }
 
-void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, unsigned channels, uint64_t bound_ns)
+/* Whether a channel has several lanes: edges of trees beside the ring's. */
+static bool has_several(const struct matcher *matcher)
 {
-    *matcher = (struct matcher){.lanes = lanes, .rank = rank, .bound_ns = bound_ns};
+    for (size_t i = 0; i < matcher->lanes->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (!matcher->lanes->items[i].point_to_point && !matcher->lanes->items[j].point_to_point &&
+                matcher->lanes->items[i].channel == matcher->lanes->items[j].channel)
+                return true;
+    return false;
+}
+
+void matcher_init(struct matcher *matcher, const lane_list *lanes, const struct matched *of, uint64_t bound_ns)
+{
+    unsigned channels = of->channels;
+
+    *matcher =
+        (struct matcher){.lanes = lanes, .rank = of->rank, .has_neighbour = of->has_neighbour, .bound_ns = bound_ns};
     matcher->index = array_zeroed(lanes->count * sizeof *matcher->index);
     matcher->used = array_zeroed(lanes->count * sizeof *matcher->used);
     for (size_t i = 0; i < lanes->count; i++) {
@@ -41,7 +55,11 @@ void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank,
         matcher->ring_lanes += !lanes->items[i].point_to_point && lanes->items[i].slots.count > 0;
     }
     matcher->is_named = all_named(matcher, channels);
-    matcher->channels = matcher->is_named ? channels : matcher->ring_lanes;
+    matcher->has_edges = matcher->is_named && has_several(matcher);
+    matcher->range = (struct shape_range){
+        .channels = matcher->is_named ? channels : matcher->ring_lanes,
+        .division = of->division,
+    };
     for (unsigned channel = 0; matcher->is_named && channel < channels; channel++)
         matcher->silent += !has_lane(matcher, channel);
 }
@@ -56,14 +74,9 @@ void matcher_fini(struct matcher *matcher)
 /* Whether the rank at this end, `own`, passes data of a rooted collective to (or takes it from) the other, `peer`. */
 static bool carries(const struct work *work, int32_t own, const struct lane *lane)
 {
-    int32_t sender = lane->direction == LANE_SEND ? own : lane->peer_rank;
-    int32_t receiver = lane->direction == LANE_SEND ? lane->peer_rank : own;
+    bool sends = lane->direction == LANE_SEND;
 
-    if (work->kind == OPERATION_BROADCAST)
-        return receiver != work->peer;
-    if (work->kind == OPERATION_REDUCE)
-        return sender != work->peer;
-    return true;
+    return work_passes(work, sends ? own : lane->peer_rank, sends ? lane->peer_rank : own);
 }
 
 bool matcher_may_use(const struct work *work, const struct lane *lane)
@@ -162,7 +175,8 @@ static enum match place_block(struct matcher *matcher, const struct work *work, 
                               unsigned block, const size_t *at, struct share *share)
 {
     const lane_list *lanes = matcher->lanes;
-    bool leaves = layout->by_channel || layout->shape.channels < matcher->ring_lanes;
+    bool leaves =
+        layout->by_channel || layout->shape.channels < matcher->ring_lanes || layout->shape.division != SHAPE_LOOPS;
     enum match best = MATCH_NONE;
 
     for (size_t i = 0; i < lanes->count; i++) {
@@ -184,27 +198,41 @@ static enum match place_block(struct matcher *matcher, const struct work *work, 
     return best;
 }
 
+/* Until when the call was surely not over, if the match is it: what a connection's buffer holds may leave after its
+ * end.
+ */
+static uint64_t surely_until(const struct matcher *matcher, const share_list *shares)
+{
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+    uint64_t until = 0;
+
+    for (size_t i = 0; i < shares->count; i++) {
+        const struct share *share = &shares->items[i];
+        const struct slot *slots = matcher->lanes->items[share->lane].slots.items;
+        if (share->from == share->to)
+            continue;
+        first = slots[share->from].first_ns < first ? slots[share->from].first_ns : first;
+        last = slots[share->to - 1].last_ns > last ? slots[share->to - 1].last_ns : last;
+        if (share->to - share->from > BUFFER_SLOTS && slots[share->to - 1 - BUFFER_SLOTS].first_ns > until)
+            until = slots[share->to - 1 - BUFFER_SLOTS].first_ns;
+    }
+    return last > first && first + (last - first) / 2 > until ? first + (last - first) / 2 : until;
+}
+
 /*
- * True when a lane that the shape does not use began to send before the first half of the match was over: since calls
- * run one after the other, that lane is this call's too, and the shape is not.
+ * True when a lane that the shape does not use began to send while the call was under way: since calls run one after
+ * the other, that lane is this call's too, and the shape is not.
  */
 static bool leaves_lane(const struct matcher *matcher, const struct work *work, const size_t *at,
                         const share_list *shares)
 {
-    uint64_t first = UINT64_MAX;
-    uint64_t last = 0;
+    uint64_t until = surely_until(matcher, shares);
 
-    for (size_t i = 0; i < shares->count; i++) {
-        const struct slot *slots = matcher->lanes->items[shares->items[i].lane].slots.items;
-        if (shares->items[i].from == shares->items[i].to)
-            continue;
-        first = slots[shares->items[i].from].first_ns < first ? slots[shares->items[i].from].first_ns : first;
-        last = slots[shares->items[i].to - 1].last_ns > last ? slots[shares->items[i].to - 1].last_ns : last;
-    }
     for (size_t i = 0; i < matcher->lanes->count; i++) {
         const struct lane *lane = &matcher->lanes->items[i];
         if (!matcher->used[i] && matcher_may_use(work, lane) && at[i] < lane->slots.count &&
-            lane->slots.items[at[i]].first_ns < first + (last - first) / 2)
+            lane->slots.items[at[i]].first_ns < until)
             return true;
     }
     return false;
@@ -219,7 +247,8 @@ static enum match try_tree(struct matcher *matcher, const struct work *work, con
     for (size_t i = 0; i < matcher->lanes->count; i++) {
         const struct lane *lane = &matcher->lanes->items[i];
         struct share share = {i, at[i], at[i]};
-        if (!matcher_may_use(work, lane) || at[i] >= lane->slots.count || lane->channel >= (int32_t)shape->channels)
+        if (!matcher_may_use(work, lane) || at[i] >= lane->slots.count ||
+            !shape_takes(shape, &work->collective, (unsigned)lane->channel))
             continue;
         enum match match = compare_block(matcher, work, shape, (unsigned)lane->channel, i, at[i], &share.to);
         if (match == MATCH_NONE)
@@ -242,11 +271,14 @@ static enum match try_layout(struct matcher *matcher, const struct work *work, c
     matcher->is_tree = layout->shape.tree;
     if (layout->shape.tree)
         return try_tree(matcher, work, &layout->shape, at, shares);
-    for (unsigned block = 0; block < layout->shape.channels; block++) {
+    unsigned blocks = shape_blocks(&layout->shape, &work->collective);
+    for (unsigned block = 0; block < blocks; block++) {
         struct share share = {0};
-        if (layout->by_channel && !has_lane(matcher, block))
+        if ((layout->by_channel && !has_lane(matcher, block)) || !shape_takes(&layout->shape, &work->collective, block))
             continue;
         enum match match = place_block(matcher, work, layout, block, at, &share);
+        if (match != MATCH_FULL && layout->may_skip)
+            continue;
         if (match == MATCH_NONE)
             return MATCH_NONE;
         all = match < all ? match : all;
@@ -296,14 +328,18 @@ bool matcher_is_silent(const struct matcher *matcher, const struct work *work)
 
 bool matcher_may_be_silent(const struct matcher *matcher, const struct work *work)
 {
-    if (!work->ring || matcher->silent == 0)
+    if (!work->ring)
         return false;
-    uint64_t share = LITTLE_THREADS * (work->collective.ranks > 8 ? 8 * (uint64_t)work->collective.ranks : 64);
+    if (work->kind == OPERATION_ALL_REDUCE && matcher->has_neighbour && matcher->is_named)
+        return learnt_of(matcher, &work->collective) == NULL || matcher_is_silent(matcher, work);
+    if (matcher->silent == 0)
+        return false;
     unsigned channel = 0;
 
-    while (channel < matcher->channels && !has_lane(matcher, channel))
+    while (channel < matcher->range.channels && !has_lane(matcher, channel))
         channel++;
-    return channel > 0 && work->bytes < (channel + 1) * share;
+    return work_may_leave(work, channel) ||
+           shape_may_leave(&work->collective, channel, matcher->range.channels, matcher->range.division);
 }
 
 static bool anything_left(const struct matcher *matcher, const struct work *work, const size_t *at)
@@ -314,48 +350,86 @@ static bool anything_left(const struct matcher *matcher, const struct work *work
     return false;
 }
 
-typedef bool shape_source(struct shape *shape, unsigned number, unsigned channels);
-
-/* The first shape that fits on all lanes, else the one that fits best. */
-static enum match try_layouts(struct matcher *matcher, const struct work *work, shape_source *next, bool by_channel,
-                              const size_t *at, share_list *shares)
+/* False when what follows the match on one of its lanes is of the same call. */
+static bool ends_there(const struct matcher *matcher, const share_list *shares)
 {
-    struct layout layout = {.by_channel = by_channel}, best_layout = layout;
-    bool fewer = !by_channel && matcher->ring_lanes < matcher->channels;
-    unsigned channels = fewer ? matcher->ring_lanes : matcher->channels;
-    enum match best = MATCH_NONE;
+    for (size_t i = 0; i < shares->count; i++)
+        if (shares->items[i].to > shares->items[i].from &&
+            !lane_may_begin(&matcher->lanes->items[shares->items[i].lane], shares->items[i].to))
+            return false;
+    return true;
+}
 
-    for (unsigned number = 0; next(&layout.shape, number, channels); number++) {
+typedef bool shape_source(struct shape *shape, unsigned number, const struct shape_range *range);
+
+struct choice { /* the best layout so far */
+    enum match match;
+    struct layout layout;
+};
+
+struct family { /* of layouts, those that are tried one after the other */
+    shape_source *next;
+    bool by_channel;
+    bool may_skip;
+};
+
+/*
+ * Looks for the first layout that fits on all lanes and ends with them: then true. Else the one that fits best becomes
+ * the choice, if there was none before.
+ */
+static bool try_family(struct matcher *matcher, const struct work *work, const struct family *family, const size_t *at,
+                       share_list *shares, struct choice *choice)
+{
+    struct layout layout = {.by_channel = family->by_channel, .may_skip = family->may_skip};
+    struct shape_range range = matcher->range;
+    bool settled = choice->match != MATCH_NONE;
+
+    if (!family->by_channel && matcher->ring_lanes < range.channels)
+        range.channels = matcher->ring_lanes;
+    for (unsigned number = 0; family->next(&layout.shape, number, &range); number++) {
         enum match match = try_layout(matcher, work, &layout, at, shares);
-        if (match == MATCH_FULL && !leaves_lane(matcher, work, at, shares)) {
+        if (match == MATCH_FULL && ends_there(matcher, shares) && !leaves_lane(matcher, work, at, shares)) {
             learn(matcher, &work->collective, &layout);
-            matcher->is_confirmed |= by_channel && matcher->silent > 0;
-            return MATCH_FULL;
+            matcher->is_confirmed |= family->by_channel && matcher->silent > 0;
+            return true;
         }
-        if (match > best) {
-            best = match;
-            best_layout = layout;
-        }
+        if (!settled && match > choice->match)
+            *choice = (struct choice){match, layout};
     }
-    return best == MATCH_NONE ? MATCH_NONE : try_layout(matcher, work, &best_layout, at, shares);
+    return false;
+}
+
+/* A channel's part of a call that is alone in its group is on that channel. */
+static bool is_placed(const struct matcher *matcher, const struct work *work)
+{
+    return matcher->is_named && matcher->range.division != SHAPE_LOOPS && !work->has_company;
 }
 
 static enum match try_ring(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)
 {
+    static const struct family named = {shape_candidate, true, false}, any = {shape_candidate, false, false},
+                               tree = {shape_tree_candidate, true, false}, some = {shape_candidate, true, true};
     const struct learnt *known = learnt_of(matcher, &work->collective);
+    struct choice choice = {MATCH_NONE, {.by_channel = false}};
     enum match match = MATCH_NONE;
 
     if (!anything_left(matcher, work, at) || (known != NULL && known->is_silent))
         return MATCH_NONE;
-    if (known != NULL && try_layout(matcher, work, &known->layout, at, shares) == MATCH_FULL)
+    if (known != NULL)
+        match = try_layout(matcher, work, &known->layout, at, shares);
+    if ((match == MATCH_FULL && ends_there(matcher, shares)) || (known != NULL && matcher->is_searching))
+        return match;
+    bool is_free = !is_placed(matcher, work) && !matcher->is_confirmed;
+    if ((matcher->silent > 0 || !is_free) && try_family(matcher, work, &named, at, shares, &choice))
         return MATCH_FULL;
-    if (matcher->silent > 0)
-        match = try_layouts(matcher, work, shape_candidate, true, at, shares);
-    if (match == MATCH_NONE && !matcher->is_confirmed)
-        match = try_layouts(matcher, work, shape_candidate, false, at, shares);
-    if (match == MATCH_NONE && matcher->is_named && work->kind == OPERATION_ALL_REDUCE)
-        match = try_layouts(matcher, work, shape_tree_candidate, true, at, shares);
-    return match;
+    if (choice.match != MATCH_PART && is_free && try_family(matcher, work, &any, at, shares, &choice))
+        return MATCH_FULL;
+    if (choice.match != MATCH_PART && matcher->is_named && work->kind == OPERATION_ALL_REDUCE &&
+        try_family(matcher, work, &tree, at, shares, &choice))
+        return MATCH_FULL;
+    if (choice.match != MATCH_PART && matcher->has_edges && try_family(matcher, work, &some, at, shares, &choice))
+        return MATCH_FULL;
+    return choice.match == MATCH_NONE ? MATCH_NONE : try_layout(matcher, work, &choice.layout, at, shares);
 }
 
 enum match matcher_try(struct matcher *matcher, const struct work *work, const size_t *at, share_list *shares)

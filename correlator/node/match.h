@@ -22,6 +22,7 @@ struct layout {
     struct shape shape;
     bool by_channel; /* block n is channel n's, on a lane or silent; else any lane may have it, and all blocks are seen
                       */
+    bool may_skip;   /* what is not on a channel's lanes is silent, too: they may be a tree's */
 };
 
 struct learnt {
@@ -37,10 +38,13 @@ struct matcher {
     int32_t *index;    /* a lane's ring position, as last seen; -1 = unknown */
     bool *used;
     unsigned ring_lanes;
-    unsigned channels; /* that a ring collective can have */
-    unsigned silent;   /* of these, channels on which the member has no lane */
+    struct shape_range range; /* of a ring collective */
+    unsigned silent;          /* of these, channels on which the member has no lane */
+    bool has_neighbour;
+    bool has_edges;    /* and some channel has several lanes: a tree's beside the ring's */
     bool is_named;     /* every lane's channel is known */
     bool is_tree;      /* what matched last is one */
+    bool is_searching; /* where a collective has fitted before, it is tried in that way alone */
     bool is_confirmed; /* a call fitted with silent channels: no fewer are tried any more */
     ARRAY(struct learnt) learnt;
 };
@@ -51,8 +55,14 @@ enum match {
     MATCH_FULL,
 };
 
-/* `channels`: of the communicator, 0 = unknown. */
-void matcher_init(struct matcher *matcher, const lane_list *lanes, int32_t rank, unsigned channels, uint64_t bound_ns);
+struct matched {        /* whose lanes they are */
+    int32_t rank;       /* of the communicator */
+    unsigned channels;  /* of the communicator, 0 = unknown */
+    bool has_neighbour; /* other ranks of it are in the same machine */
+    enum shape_division division;
+};
+
+void matcher_init(struct matcher *matcher, const lane_list *lanes, const struct matched *of, uint64_t bound_ns);
 void matcher_fini(struct matcher *matcher);
 
 /* True when the work, which is for this matcher's direction, has payload on a lane (as far as it is known). */
@@ -63,7 +73,8 @@ bool matcher_may_use(const struct work *work, const struct lane *lane);
 
 /*
  * True when the call may be silent altogether: little calls take fewer channels, the first ones, and the member has
- * none of these. Once that was seen to be so (matcher_learn_silent) such a call is compared with nothing any more.
+ * none of these; in a tree a rank may hang on its neighbours alone. Once that was seen to be so (matcher_learn_silent)
+ * such a call is compared with nothing any more.
  */
 bool matcher_may_be_silent(const struct matcher *matcher, const struct work *work);
 void matcher_learn_silent(struct matcher *matcher, const struct work *work);

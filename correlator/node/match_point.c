@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Matching sends and receives. NCCL cuts the bytes into equal parts, rounded up to some unit, and deals them out to
- * channels; the last part is smaller. Where no such split fits, slots are taken in order of time until they add up.
- * Invariant: the slots of a full match add up to the call's bytes exactly.
+ * Matching sends and receives. NCCL cuts the bytes into equal parts, rounded up to some unit (from 2.22 on 4096; parts
+ * that are empty then are not sent), and deals them out to channels; the last part is smaller. Slots are a quarter,
+ * half or all of NCCL_P2P_NET_CHUNKSIZE, by the size of the call from 2.22 on, or a registered buffer's part as a
+ * whole. Where no such split fits, slots are taken in order of time until they add up. Invariant: the slots of a full
+ * match add up to the call's bytes exactly.
  */
 #include "correlator/node/match_point.h"
 

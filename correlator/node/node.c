@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/node/division.h"
 #include "correlator/node/operation.h"
+#include "correlator/node/passing.h"
+#include "correlator/node/replay.h"
 
 struct node {
     rank_operation_records *records;
@@ -18,6 +21,7 @@ struct node {
     unsigned *channels; /* of each communicator, 0 = unknown */
     int32_t member;
     bool has_neighbour;
+    bool passes_inside;
     lane_list lanes[2];
     operation_cut_list cuts;
 };
@@ -30,17 +34,6 @@ static const struct member *member_of(const struct node *node)
 static struct call *call_of(const struct node *node, size_t index)
 {
     return &node->naming->calls.items[member_of(node)->calls.items[index]];
-}
-
-static void fill_work(struct work *work, const struct call *call, int32_t ranks_count)
-{
-    const struct record_call *record = &call->record;
-
-    work->kind = record->operation;
-    work->peer = record->peer;
-    work->bytes = record->count * datatype_bytes(record->datatype);
-    work->enqueued_ns = call->enqueued_ns;
-    work->ring = shape_collective(&work->collective, record->operation, record->count, record->datatype, ranks_count);
 }
 
 struct interval {
@@ -145,57 +138,16 @@ static uint64_t host_ready(struct node *node, const struct part *part, uint64_t 
     return ready;
 }
 
-/* True when other ranks of the communicator are in the member's machine: what they hand it is not seen. */
-static bool has_neighbour(const struct node *node)
+/* What comes to the rank first in a chain came from a neighbour, unseen, where nothing came over the wire. */
+static bool comes_from_neighbour(const struct node *node, const struct operation_cut *cut, uint64_t passed_ns)
 {
-    const struct member *own = member_of(node);
-
-    for (size_t i = 0; i < node->naming->members.count; i++) {
-        const struct member *other = &node->naming->members.items[i];
-        if (other != own && other->communicator == own->communicator && other->stream == own->stream)
-            return true;
-    }
-    return false;
-}
-
-/* When the latest of what came first over the other lanes of a channel was there, up to `until_ns`; 0 = none. */
-static uint64_t passed_on(const struct node *node, const struct operation_cut *cut, int32_t channel, uint64_t until_ns)
-{
-    uint64_t latest = 0;
-
-    for (size_t i = 0; i < cut->parts[LANE_RECEIVE].shares.count; i++) {
-        const struct share *share = &cut->parts[LANE_RECEIVE].shares.items[i];
-        const struct lane *from = &node->lanes[LANE_RECEIVE].items[share->lane];
-        if (share->from == share->to || (channel >= 0 && from->channel != channel))
-            continue;
-        uint64_t last_ns = from->slots.items[share->from].last_ns;
-        if (last_ns > latest && last_ns <= until_ns)
-            latest = last_ns;
-    }
-    return latest;
-}
-
-/* In a tree a rank is a leaf on some channels: what it sends there first waits for nobody else. */
-static void begin_as_leaf(const struct node *node, const struct operation_cut *cut, struct totals *sent)
-{
-    uint64_t first_ns = UINT64_MAX;
-
-    for (size_t i = 0; i < cut->parts[LANE_SEND].shares.count; i++) {
-        const struct share *share = &cut->parts[LANE_SEND].shares.items[i];
-        const struct lane *lane = &node->lanes[LANE_SEND].items[share->lane];
-        const struct slot *slot = &lane->slots.items[share->from];
-        if (share->from == share->to || slot->first_ns >= first_ns ||
-            passed_on(node, cut, lane->channel, slot->first_ns) != 0)
-            continue;
-        first_ns = sent->first_ns = slot->first_ns;
-        sent->first_lane = share->lane;
-        sent->first_slot = share->from;
-    }
+    return node->has_neighbour && passed_ns == 0 && cut->work.peer != member_of(node)->record.rank;
 }
 
 /* When the rank held the credit for its first data, and in a chain or tree what it passes on; 0 = unknown. */
 static uint64_t held_since(struct node *node, const struct operation_cut *cut, const struct totals *sent)
 {
+    bool is_chain = cut->work.kind == OPERATION_BROADCAST || cut->work.kind == OPERATION_REDUCE;
     struct lane *lane = &node->lanes[LANE_SEND].items[sent->first_lane];
     int64_t credit = lane_credit(lane, sent->first_slot, 0);
     uint64_t held = credit < 0 ? 0 : lane->credits.items[credit].ns;
@@ -203,10 +155,12 @@ static uint64_t held_since(struct node *node, const struct operation_cut *cut, c
 
     if (cut->parts[LANE_SEND].is_tree && node->has_neighbour)
         return 0;
-    if (cut->parts[LANE_SEND].is_tree)
-        passed_ns = passed_on(node, cut, lane->channel, sent->first_ns);
-    else if (cut->work.kind == OPERATION_BROADCAST || cut->work.kind == OPERATION_REDUCE)
-        passed_ns = passed_on(node, cut, -1, UINT64_MAX);
+    if (cut->parts[LANE_SEND].is_tree || is_chain)
+        passed_ns = passing_ns(cut, &node->lanes[LANE_RECEIVE], lane->channel, sent->first_ns);
+    if (is_chain && comes_from_neighbour(node, cut, passed_ns))
+        return 0;
+    if (is_chain && passed_ns == 0)
+        passed_ns = passing_ns(cut, &node->lanes[LANE_RECEIVE], -1, UINT64_MAX);
     return passed_ns > held ? passed_ns : held;
 }
 
@@ -231,6 +185,69 @@ static bool stays_inside(const struct node *node, const struct work *work)
     return true;
 }
 
+/* True when a ring collective has nothing at all in a direction in which it should: its queue pairs are not known. */
+static bool lacks_direction(const struct node *node, const struct operation_cut *cut)
+{
+    int32_t rank = member_of(node)->record.rank;
+
+    return cut->work.ring && ((cut->parts[LANE_SEND].state == PART_NONE && work_passes(&cut->work, rank, -1)) ||
+                              (cut->parts[LANE_RECEIVE].state == PART_NONE && work_passes(&cut->work, -1, rank)));
+}
+
+static bool has_data(const struct naming *naming, const struct queue_pair *pair)
+{
+    const int32_t *flows[] = {pair->flows_out.items, pair->flows_in.items};
+    const size_t counts[] = {pair->flows_out.count, pair->flows_in.count};
+
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < counts[side]; i++) {
+            const struct flow *flow = &naming->flows.items[flows[side][i]];
+            for (size_t j = 0; j < flow->messages.count; j++)
+                if (naming->messages.items[flow->messages.items[j]].role == ROLE_DATA)
+                    return true;
+        }
+    return false;
+}
+
+/* Whether queue pairs for collectives of the communicator ever carried data, at any of its members. */
+static bool carries_collectives(const struct node *node, int32_t communicator)
+{
+    for (size_t i = 0; i < node->naming->members.count; i++) {
+        const struct member *member = &node->naming->members.items[i];
+        for (size_t j = 0; member->communicator == communicator && j < member->queue_pairs.count; j++) {
+            const struct queue_pair *pair = &node->naming->queue_pairs.items[member->queue_pairs.items[j]];
+            if (!lane_is_point_to_point(node->naming, member, pair) && has_data(node->naming, pair))
+                return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * True when the member's collectives pass through neighbours in its machine only: none of its queue pairs for them, at
+ * ports that are watched, ever carried anything, while others' did.
+ */
+static bool passes_inside(const struct node *node)
+{
+    const struct member *member = member_of(node);
+
+    for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
+        for (size_t i = 0; i < node->lanes[direction].count; i++)
+            if (!node->lanes[direction].items[i].point_to_point && node->lanes[direction].items[i].slots.count > 0)
+                return false;
+    if (!node->has_neighbour || member->communicator < 0 || !carries_collectives(node, member->communicator))
+        return false;
+    for (size_t i = 0; i < member->queue_pairs.count; i++) {
+        const struct queue_pair *pair = &node->naming->queue_pairs.items[member->queue_pairs.items[i]];
+        bool watched = false;
+        for (size_t j = 0; j < node->naming->ports.count; j++)
+            watched |= memcmp(node->naming->ports.items[j].record.address, pair->record.address, ADDRESS_BYTES) == 0;
+        if (!watched)
+            return false;
+    }
+    return true;
+}
+
 static uint16_t flags_of(const struct node *node, const struct operation_cut *cut)
 {
     enum part_state out = cut->parts[LANE_SEND].state;
@@ -240,14 +257,15 @@ static uint16_t flags_of(const struct node *node, const struct operation_cut *cu
 
     if (!cut->work.ring && cut->work.bytes == 0)
         return RANK_OPERATION_NO_WIRE;
-    if (out == PART_BROKEN || in == PART_BROKEN)
+    if (out == PART_BROKEN || in == PART_BROKEN || (ownerless && lacks_direction(node, cut)))
         return RANK_OPERATION_INCOMPLETE;
     if (out == PART_UNKNOWN || in == PART_UNKNOWN)
         return RANK_OPERATION_UNKNOWN_ALGORITHM;
     if (out <= PART_SILENT && in <= PART_SILENT && out + in > PART_NONE)
         return RANK_OPERATION_NO_WIRE;
     if (out == PART_NONE && in == PART_NONE)
-        return ownerless || (member->queue_pairs.count > 0 && !stays_inside(node, &cut->work))
+        return ownerless || (member->queue_pairs.count > 0 && !stays_inside(node, &cut->work) &&
+                             !(cut->work.ring && node->passes_inside))
                    ? RANK_OPERATION_INCOMPLETE
                    : RANK_OPERATION_NO_WIRE;
     return 0;
@@ -289,8 +307,13 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     record->receive_active_ns = active_time(&cut->parts[LANE_RECEIVE], &node->lanes[LANE_RECEIVE]);
     record->host_ready_ns = host_ready(node, &cut->parts[LANE_RECEIVE], cut->work.enqueued_ns);
     if (sent.any) {
-        if (cut->parts[LANE_SEND].is_tree)
-            begin_as_leaf(node, cut, &sent);
+        struct leaf_slot leaf;
+        if (cut->parts[LANE_SEND].is_tree &&
+            passing_leaf(cut, &node->lanes[LANE_SEND], &node->lanes[LANE_RECEIVE], &leaf)) {
+            sent.first_ns = leaf.first_ns;
+            sent.first_lane = leaf.lane;
+            sent.first_slot = leaf.slot;
+        }
         record->gpu_ready_ns = sent.first_ns;
         record->held_ns = held_since(node, cut, &sent);
     }
@@ -331,8 +354,9 @@ static void add_record(struct node *node, size_t index, uint64_t group)
     record->buffer_bytes = call->record.count * datatype_bytes(call->record.datatype);
     record->enqueued_ns = call->enqueued_ns;
     record->bound_ns = node->naming->bound_ns;
+    record->frames_bound_ns = node->naming->frames_bound_ns;
     record->group = group;
-    record->flags = flags_of(node, cut);
+    record->flags = flags_of(node, cut) | (call->is_inferred ? RANK_OPERATION_ENQUEUE_UNKNOWN : 0);
     bool known = (record->flags & (RANK_OPERATION_NO_WIRE | RANK_OPERATION_UNKNOWN_ALGORITHM)) == 0;
     bool between_pairs = work_is_between_pairs(record->operation);
     bool tree = cut->parts[LANE_SEND].is_tree || cut->parts[LANE_RECEIVE].is_tree;
@@ -404,19 +428,39 @@ static void mark_messages(struct node *node)
     }
 }
 
+static bool same_group(const struct node *node, size_t one, size_t other)
+{
+    const struct record_call *record = &call_of(node, one)->record;
+
+    return record->group != 0 && record->group == call_of(node, other)->record.group;
+}
+
+static void add_works(struct node *node)
+{
+    const struct member *member = member_of(node);
+
+    for (size_t i = 0; i < member->calls.count; i++) {
+        struct work *work = &((struct operation_cut *)array_add(&node->cuts))->work;
+        work_of_call(work, call_of(node, i), member->record.ranks_count);
+        work->has_company =
+            (i > 0 && same_group(node, i - 1, i)) || (i + 1 < member->calls.count && same_group(node, i, i + 1));
+    }
+}
+
 static void run_member(struct node *node)
 {
     const struct member *member = member_of(node);
-    unsigned channels = member->communicator < 0 ? 0 : node->channels[member->communicator];
+    const struct matched of = {.rank = member->record.rank,
+                               .channels = member->communicator < 0 ? 0 : node->channels[member->communicator],
+                               .has_neighbour = node->has_neighbour,
+                               .division = division_of_version(member->record.library_version)};
 
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
         lane_build(&node->lanes[direction], node->naming, node->member, direction, &node->losses);
-    for (size_t i = 0; i < member->calls.count; i++)
-        fill_work(&((struct operation_cut *)array_add(&node->cuts))->work, call_of(node, i),
-                  member->record.ranks_count);
+    node->passes_inside = passes_inside(node);
+    add_works(node);
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++)
-        operation_cut(&node->cuts, &node->lanes[direction], direction, member->record.rank, channels,
-                      node->naming->bound_ns, &node->losses);
+        operation_cut(&node->cuts, &node->lanes[direction], direction, &of, node->naming->bound_ns, &node->losses);
     add_records(node);
     mark_messages(node);
     for (size_t i = 0; i < node->cuts.count; i++)
@@ -453,9 +497,10 @@ void node_run(rank_operation_records *records, struct naming *naming, const stru
     };
 
     lane_channels(node.channels, naming);
+    replay_find(naming, &node.losses, node.channels);
     for (size_t i = 0; i < naming->members.count; i++) {
         node.member = (int32_t)i;
-        node.has_neighbour = has_neighbour(&node);
+        node.has_neighbour = naming_has_neighbour(naming, (int32_t)i);
         run_member(&node);
     }
     free(node.channels);

@@ -30,6 +30,6 @@ struct operation_cut {
 };
 typedef ARRAY(struct operation_cut) operation_cut_list;
 
-/* Cuts one direction of the calls in `cuts` (their `work` is filled). `channels`: of the communicator, 0 = unknown. */
-void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction, int32_t rank,
-                   unsigned channels, uint64_t bound_ns, const struct lane_losses *losses);
+/* Cuts one direction of the calls in `cuts` (their `work` is filled). */
+void operation_cut(operation_cut_list *cuts, const lane_list *lanes, enum lane_direction direction,
+                   const struct matched *of, uint64_t bound_ns, const struct lane_losses *losses);

@@ -12,17 +12,29 @@
 enum shape_protocol {
     SHAPE_SIMPLE,
     SHAPE_LL,       /* 8 bytes of data in lines of 16 */
-    SHAPE_LL128,    /* 120 in 128: NCCL */
-    SHAPE_LL128_64, /* 56 in 64: RCCL */
+    SHAPE_LL128,    /* 120 in lines of 128, 16 lines at least: NCCL */
+    SHAPE_LL128_64, /* 56 in lines of 64, 32 lines at least: RCCL */
     SHAPE_PROTOCOLS,
+};
+
+enum shape_division {               /* how a collective is divided among channels, by NCCL's version; see division.c */
+                      SHAPE_LOOPS,  /* all channels go over all of it together: to 2.19, and RCCL 5.4.3 */
+                      SHAPE_RANGES, /* from here on each channel has a part of its own */
+                      SHAPE_CELLS_2_22,
+                      SHAPE_CELLS_2_23,
+                      SHAPE_CELLS_2_26,
+                      SHAPE_CELLS_2_29,
+                      SHAPE_DIVISIONS,
 };
 
 struct shape {
     enum shape_protocol protocol;
-    unsigned channels;
+    unsigned channels; /* by which it is divided */
     unsigned threads;
     uint32_t buffer_bytes; /* of one connection; of a tree eight of its chunks, which may be smaller */
     bool tree;             /* an all-reduce that goes up a tree and down again, on all its edges alike; else a ring */
+    enum shape_division division;
+    unsigned limit; /* channels of the communicator; 0: those by which it is divided */
 };
 
 struct collective {
@@ -39,6 +51,17 @@ bool shape_collective(struct collective *collective, uint8_t kind, uint64_t coun
 typedef bool (*shape_visit)(void *context, uint64_t slot_bytes);
 
 /*
+ * Blocks are numbered up to this. Of SHAPE_LOOPS block n is on any channel; else it is channel n's, and there may be
+ * some that take no part.
+ */
+unsigned shape_blocks(const struct shape *shape, const struct collective *collective);
+bool shape_takes(const struct shape *shape, const struct collective *collective, unsigned block);
+
+/* Whether a call of such a communicator may leave a channel out though it is divided by all of them. */
+bool shape_may_leave(const struct collective *collective, unsigned channel, unsigned channels,
+                     enum shape_division division);
+
+/*
  * Shows every slot that the rank at ring position `index` sends as block `block` of the collective. False when the
  * visitor stopped it.
  */
@@ -49,8 +72,13 @@ bool shape_walk(const struct shape *shape, const struct collective *collective, 
  */
 uint64_t shape_volume(const struct collective *collective);
 
-/* The number-th tree to try, in the same way. */
-bool shape_tree_candidate(struct shape *shape, unsigned number, unsigned channels);
+struct shape_range {   /* of shapes to try */
+    unsigned channels; /* at most */
+    enum shape_division division;
+};
 
-/* The number-th ring to try with at most `channels` channels, likely ones first; false when there is none left. */
-bool shape_candidate(struct shape *shape, unsigned number, unsigned channels);
+/* The number-th ring to try, likely ones first; false when there is none left. */
+bool shape_candidate(struct shape *shape, unsigned number, const struct shape_range *range);
+
+/* The number-th tree to try, in the same way. */
+bool shape_tree_candidate(struct shape *shape, unsigned number, const struct shape_range *range);

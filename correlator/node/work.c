@@ -3,6 +3,35 @@
  */
 #include "correlator/node/work.h"
 
+#define LITTLE_THREADS 640u /* of a channel at most; with 64 bytes each, LL 8 for each rank, another one is taken */
+
+void work_of_call(struct work *work, const struct call *call, int32_t ranks_count)
+{
+    const struct record_call *record = &call->record;
+
+    work->kind = record->operation;
+    work->peer = record->peer;
+    work->bytes = record->count * datatype_bytes(record->datatype);
+    work->enqueued_ns = call->enqueued_ns;
+    work->ring = shape_collective(&work->collective, record->operation, record->count, record->datatype, ranks_count);
+}
+
+bool work_passes(const struct work *work, int32_t sender, int32_t receiver)
+{
+    if (work->kind == OPERATION_BROADCAST)
+        return receiver != work->peer;
+    if (work->kind == OPERATION_REDUCE)
+        return sender != work->peer;
+    return true;
+}
+
+bool work_may_leave(const struct work *work, unsigned channel)
+{
+    uint64_t share = LITTLE_THREADS * (work->collective.ranks > 8 ? 8 * (uint64_t)work->collective.ranks : 64);
+
+    return channel > 0 && work->bytes < (channel + 1) * share;
+}
+
 bool work_is_between_pairs(uint8_t operation)
 {
     switch (operation) {

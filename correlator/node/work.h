@@ -16,7 +16,17 @@ struct work { /* one call of one member */
     int32_t peer;   /* peer or root */
     uint64_t bytes; /* else: payload for each peer */
     uint64_t enqueued_ns;
+    bool has_company; /* other calls of the same group are to the same communicator */
 };
+
+/* `ranks_count`: of the communicator, 0 = unknown. */
+void work_of_call(struct work *work, const struct call *call, int32_t ranks_count);
+
+/* Whether a ring collective has anything to send from one communicator rank to its next: rooted ones end somewhere. */
+bool work_passes(const struct work *work, int32_t sender, int32_t receiver);
+
+/* Whether a ring collective is so little that it may take fewer channels, the first ones, and leave this one out. */
+bool work_may_leave(const struct work *work, unsigned channel);
 
 /* Whether calls of this kind go over connections between pairs, which are made for them. */
 bool work_is_between_pairs(uint8_t operation);

@@ -1,17 +1,39 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- The store of qpscope-correlator. One database holds one job as far as it was seen.
+-- The store of qpscope-correlator. One database holds one job as far as it was seen; a merged one several, which share nothing.
 --
 -- Times are integer nanoseconds of the reference clock (the correlator's CLOCK_MONOTONIC); `meta` pairs it with
 -- CLOCK_REALTIME. A time that is not known is NULL, never 0. Addresses are text ("10.0.0.1", "fe80::1"), QPNs integers,
 -- identities hexadecimal text. `rank` without another word is the job's rank: the rank in the job's largest
--- communicator. Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
+-- communicator (of several as large: in the one that counts as the launcher does, else in the one that was made first),
+-- or where several are as large side by side the one that the launcher gave (else they are numbered on). The launcher's:
+-- RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID.
+-- What a column whose name ends in _ns or rank holds is told in cli/gather/merge_column.def, for merging.
+-- Text in the columns class, role, status, cause and kind comes from closed sets, listed beside them.
 
 PRAGMA application_id = 1364218691; -- "QPSC": what tells a store from any other SQLite file
-PRAGMA user_version = 3;            -- rises with every change of the tables or of what is in them
+PRAGMA user_version = 10;            -- rises with every change of the tables or of what is in them
 
 CREATE TABLE meta (
-    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, ranks_count, fields, verdicts_withheld, connections_contradicted, ...
+    key   TEXT PRIMARY KEY, -- schema_version, generator, reference_boot, realtime_minus_reference_ns, tai_minus_reference_ns, clocks_contradicted, ranks_count, fields, verdicts_withheld, connections_contradicted, traffic_from_ns, steps_from_ns, ...
     value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE source ( -- of a merged store (qpscope merge --rows): the stores that its rows are of, each of a job of its own
+    id             INTEGER PRIMARY KEY,
+    path           TEXT NOT NULL,
+    reference_boot TEXT,             -- whose clock its times were of; now they are of the first one's
+    tie            TEXT NOT NULL,    -- how they came there: first, one clock, agent (that both heard), realtime (doc/store.md)
+    shift_ns       INTEGER NOT NULL, -- was added to them
+    bound_ns       INTEGER NOT NULL, -- error of that beside the rows of other sources; realtime: more by what CLOCK_REALTIMEs differ by
+    first_rank     INTEGER NOT NULL  -- was added to its ranks
+) STRICT;
+
+CREATE TABLE source_rows ( -- whose rows are whose, of each table
+    source    INTEGER NOT NULL REFERENCES source(id),
+    name      TEXT NOT NULL,
+    first_row INTEGER NOT NULL,
+    last_row  INTEGER NOT NULL,
+    PRIMARY KEY (name, first_row)
 ) STRICT;
 
 CREATE TABLE emitter (
@@ -33,7 +55,19 @@ CREATE TABLE emitter (
     clock_bound_ns  INTEGER,            -- largest error of a mapped time
     clock_drift_ppb INTEGER,
     clock_samples   INTEGER NOT NULL,
-    clock_source    TEXT NOT NULL       -- exchange, realtime, none
+    clock_source    TEXT NOT NULL,      -- exchange, realtime, none
+    clock_cuts      INTEGER NOT NULL,   -- times at which it was set, or its machine slept
+    clock_frames_bound_ns INTEGER       -- largest error beside emitters to which frames tie it, while these are seen; NULL: there are none
+) STRICT;
+
+CREATE TABLE clock_pair ( -- an emitter's clock beside others: the first, the last, some between, and those around a step
+    emitter     INTEGER NOT NULL REFERENCES emitter(id),
+    at_ns       INTEGER NOT NULL,
+    realtime_ns INTEGER NOT NULL, -- CLOCK_REALTIME then
+    tai_ns      INTEGER NOT NULL, -- CLOCK_TAI; equal to the former where the kernel does not know of leap seconds
+    bound_ns    INTEGER NOT NULL, -- of the three beside each other
+    at_bound_ns INTEGER NOT NULL, -- of at_ns against the reference
+    at_frames_bound_ns INTEGER    -- of at_ns beside emitters to which frames tie it; NULL: none, or then no frames were seen
 ) STRICT;
 
 CREATE TABLE gap ( -- what was not heard or not seen, and when
@@ -41,7 +75,7 @@ CREATE TABLE gap ( -- what was not heard or not seen, and when
     emitter INTEGER NOT NULL REFERENCES emitter(id),
     from_ns INTEGER NOT NULL,
     to_ns   INTEGER NOT NULL,
-    cause   TEXT NOT NULL,     -- batches lost, link full, port drop, ring full, table full, overwritten, silent, restarted
+    cause   TEXT NOT NULL,     -- batches lost, link full, port drop, ring full, table full, overwritten, silent, restarted, memory
     lost    INTEGER NOT NULL,  -- batches, frames or events by cause; 0: number not known
     port    INTEGER            -- port number where it concerns one
 ) STRICT;
@@ -241,18 +275,19 @@ CREATE TABLE flow_event ( -- when something rare happened to a flow; of naks, rn
 ) STRICT;
 
 CREATE TABLE step (
-    id           INTEGER PRIMARY KEY, -- counts from 0
+    id           INTEGER PRIMARY KEY, -- the job's own number, from 0: steps that are past are counted
     start_ns     INTEGER NOT NULL,    -- earliest start of a rank
     end_ns       INTEGER NOT NULL,    -- latest end of a rank
     duration_ns  INTEGER NOT NULL,    -- median over ranks of rank_step.duration_ns
     bound_ns     INTEGER NOT NULL,    -- error bound of duration_ns
     operations   INTEGER NOT NULL,
     incomplete   INTEGER NOT NULL,    -- operations of it that are incomplete
-    partial      INTEGER NOT NULL,    -- 1: its start was not seen (first step of what was seen)
+    partial      INTEGER NOT NULL,    -- 1: something of it may have been cut out of the memory (the first steps that are left); past_step has it as it was
     slowest_rank INTEGER,             -- who was latest in it, in the operation where it was latest
     late_ns      INTEGER,             -- by how much
     late_bound_ns INTEGER,
-    late_operation INTEGER            -- the operation where it was latest
+    late_operation INTEGER,           -- the operation where it was latest
+    kind         TEXT NOT NULL        -- training, warm-up, checkpoint, evaluation, other: doc/store.md
 ) STRICT;
 
 CREATE TABLE rank_step (
@@ -262,7 +297,72 @@ CREATE TABLE rank_step (
     end_ns      INTEGER NOT NULL, -- end of its last operation
     duration_ns INTEGER NOT NULL,
     late_ns     INTEGER,          -- largest lateness of this rank in the step
+    cost_ns     INTEGER NOT NULL, -- by how much the step would have been shorter without what the rank added by itself
     PRIMARY KEY (step, rank)
+) STRICT;
+
+CREATE TABLE past_step ( -- a whole step whose detail is no longer held: memory and store are bounded, a job is not
+    start_ns     INTEGER PRIMARY KEY, -- the columns of step, as they were last
+    end_ns       INTEGER NOT NULL,
+    duration_ns  INTEGER NOT NULL,
+    bound_ns     INTEGER NOT NULL,
+    kind         TEXT NOT NULL,
+    operations   INTEGER NOT NULL,
+    incomplete   INTEGER NOT NULL,
+    slowest_rank INTEGER,
+    late_ns      INTEGER
+) STRICT;
+
+CREATE TABLE past_verdict ( -- its verdicts, as they were last; their numbers and rows are no longer held
+    step_start_ns INTEGER NOT NULL REFERENCES past_step(start_ns),
+    class         TEXT NOT NULL,
+    rank          INTEGER,
+    candidates    TEXT,
+    peer_rank     INTEGER,
+    device        TEXT,
+    size_ns       INTEGER NOT NULL,
+    bound_ns      INTEGER NOT NULL,
+    confidence    REAL NOT NULL,
+    evidence      TEXT NOT NULL
+) STRICT;
+CREATE INDEX past_verdict_by_step ON past_verdict(step_start_ns);
+
+CREATE TABLE past_summary ( -- steps so long ago that past_step holds them no longer: about 256 of one kind a row, more of a very long job
+    start_ns             INTEGER NOT NULL, -- of the first of them
+    end_ns               INTEGER NOT NULL, -- of the last
+    kind                 TEXT NOT NULL,
+    steps                INTEGER NOT NULL,
+    steps_with_verdict   INTEGER NOT NULL,
+    operations           INTEGER NOT NULL, -- sum over them
+    incomplete           INTEGER NOT NULL,
+    duration_ns          REAL NOT NULL,    -- sum over them: divided by steps it is their mean
+    duration_squares_ns2 REAL NOT NULL,    -- sum of squares, for their deviation
+    shortest_ns          INTEGER NOT NULL,
+    longest_ns           INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE past_blame ( -- the verdicts of those steps: one row a class and place; where there are more than 4096, the rarest of a class share one without a place
+    class      TEXT NOT NULL,
+    rank       INTEGER,
+    candidates TEXT,
+    peer_rank  INTEGER,
+    device     TEXT,
+    verdicts   INTEGER NOT NULL,
+    first_ns   INTEGER NOT NULL, -- start of the first and of the last step with one
+    last_ns    INTEGER NOT NULL,
+    size_ns    REAL NOT NULL,    -- sum over them
+    largest_ns INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE critical_path ( -- what a step's end waited for; its parts follow each other from its start to its last end
+    step      INTEGER NOT NULL REFERENCES step(id),
+    place     INTEGER NOT NULL, -- n-th part
+    part      TEXT NOT NULL,    -- rank: on its way to the operation; transfer: all had arrived, it was under way
+    rank      INTEGER,          -- who was on its way, or whose end was waited for
+    operation INTEGER NOT NULL REFERENCES operation(id),
+    from_ns   INTEGER NOT NULL,
+    to_ns     INTEGER NOT NULL,
+    PRIMARY KEY (step, place)
 ) STRICT;
 
 CREATE TABLE operation (
@@ -352,7 +452,8 @@ CREATE TABLE verdict (
     id         INTEGER PRIMARY KEY,
     step       INTEGER REFERENCES step(id), -- NULL: of a hang, which belongs to no whole step
     class      TEXT NOT NULL, -- host late, host late: no cpu, ..., gpu late, network slow, ...: verdict_class.def, doc/store.md
-    rank       INTEGER,       -- the late rank; for a link its sending rank; of a hang who is missing; NULL: all, or nobody alone
+    rank       INTEGER,       -- the late rank; for a link its sending rank; of a hang who is missing; NULL: all, nobody alone, or one of the candidates
+    candidates TEXT,          -- where several fit: the ranks of which it is one, as "4, 5"; rank is NULL then
     peer_rank  INTEGER,       -- for a link its receiving rank
     device     TEXT,          -- for a link the device at the slow port, as "rxe1/1"
     operation  INTEGER NOT NULL REFERENCES operation(id),
@@ -366,7 +467,7 @@ CREATE TABLE verdict (
 CREATE TABLE verdict_evidence ( -- the numbers beside a verdict; several rows add up where a link has several flows
     verdict   INTEGER NOT NULL REFERENCES verdict(id),
     decides   INTEGER NOT NULL, -- 1: the verdict's class rests on it
-    source    TEXT NOT NULL,    -- the table in which first_row to last_row are: port_counter, flow_event, host_delay, marker, post, transport, failure
+    source    TEXT NOT NULL,    -- the table in which first_row to last_row are: port_counter, flow_event, host_delay, marker, post, transport, failure, rdma_port
     port      INTEGER REFERENCES port(id),
     flow      INTEGER REFERENCES flow(id),
     side      TEXT NOT NULL,    -- sender, receiver: whose port of the link; flow, answers: what travels with, or against the data; caller, library: whose threads
@@ -396,7 +497,8 @@ CREATE TABLE traffic_source ( -- what a NIC side can see
     kind     TEXT NOT NULL,    -- file, dpdk, mlx5, psn, dpa
     fields   TEXT NOT NULL,    -- packets, wire_bytes, ..., separated by commas
     missing  TEXT NOT NULL,    -- the others: what is not seen
-    grain_ns INTEGER           -- frames: the window; counting: the usual time between two readings
+    grain_ns INTEGER,          -- frames: the window; counting: the usual time between two readings
+    stamp_bound_ns INTEGER     -- how far a frame's time may be from when it passed; NULL: not known, or there are no such times
 ) STRICT;
 
 CREATE TABLE endpoint ( -- a queue pair that a counting source reads
@@ -515,6 +617,21 @@ CREATE TABLE transport ( -- by which way a rank's data went
     kind        TEXT NOT NULL     -- rdma; sockets: no queue pair carried anything, and TCP enough; none; unknown
 ) STRICT;
 
+CREATE TABLE rdma_port ( -- the ports of the machines' RDMA devices, as their hosts tell of them: a row for each state
+    id            INTEGER PRIMARY KEY,
+    emitter       INTEGER NOT NULL REFERENCES emitter(id),
+    device        TEXT NOT NULL,
+    port          INTEGER NOT NULL,
+    state         TEXT NOT NULL,    -- from at_ns on: active, down, initialising, armed; gone: it is not there any longer
+    at_ns         INTEGER NOT NULL, -- when it was seen so
+    before_ns     INTEGER,          -- when it was last seen otherwise; NULL: this is the first that is known
+    bits_a_second INTEGER,
+    interface     TEXT,             -- the network interface below it
+    bus           TEXT,             -- PCI address
+    root_port     TEXT,             -- of the PCI root port that it is behind: devices with the same one are equally near to a GPU
+    numa_node     INTEGER
+) STRICT;
+
 CREATE INDEX host_delay_by_rank ON host_delay(rank, from_ns);
 CREATE INDEX message_by_flow ON message(flow, first_ns);
 CREATE INDEX rank_operation_by_operation ON rank_operation(operation, rank);
@@ -538,8 +655,89 @@ SELECT post.id, post.queue_pair, post.posted_ns, post.bytes, post.requests,
        message.first_ns - post.posted_ns AS to_wire_ns, post.completed_ns - message.first_ns AS on_wire_ns, post.bound_ns
 FROM post LEFT JOIN message ON message.id = post.message;
 
-CREATE VIEW late_rank AS
-SELECT operation.step, operation.place, operation.kind, rank_operation.rank, rank_operation.late_ns / 1000.0 AS late_us,
-       rank_operation.arrival_of, rank_operation.status
-FROM rank_operation JOIN operation ON operation.id = rank_operation.operation
+CREATE VIEW verdict_run AS -- since when a verdict's fault goes on: verdicts of one class (whatever its cause) and place, with two steps without one at most between them
+WITH told AS (
+    SELECT id, step, rank, candidates, peer_rank, CASE instr(class, ':') WHEN 0 THEN class ELSE substr(class, 1, instr(class, ':') - 1) END AS class FROM verdict WHERE step IS NOT NULL
+), apart AS (
+    SELECT *, coalesce(step - lag(step) OVER (PARTITION BY class, rank, candidates, peer_rank ORDER BY step, id) > 3, 1) AS begins FROM told
+), runs AS (
+    SELECT *, sum(begins) OVER (PARTITION BY class, rank, candidates, peer_rank ORDER BY step, id ROWS UNBOUNDED PRECEDING) AS run FROM apart
+)
+SELECT id AS verdict,
+    min(step) OVER same AS since_step,
+    max(step) OVER same AS last_step,
+    count(*) OVER same AS verdicts,
+    count(*) OVER same >= 5 AS chronic -- it came back in five steps or more
+FROM runs WINDOW same AS (PARTITION BY class, rank, candidates, peer_rank, run);
+
+-- Views for people. The name of a column ends in its unit; a time in UTC is NULL where CLOCK_REALTIME is not known.
+
+CREATE VIEW slow_steps AS -- steps with a verdict, or longer by more than 3 % than is usual for their kind; the longest first
+WITH told AS (
+    SELECT step.*, coalesce(source, 0) AS source FROM step LEFT JOIN source_rows ON name = 'step' AND step.id BETWEEN first_row AND last_row
+), ordered AS (
+    SELECT source, kind, duration_ns, row_number() OVER (PARTITION BY source, kind ORDER BY duration_ns) AS place, count(*) OVER (PARTITION BY source, kind) AS steps
+    FROM told WHERE partial = 0
+), usual AS (
+    SELECT source, kind, avg(duration_ns) AS duration_ns FROM ordered WHERE place IN ((steps + 1) / 2, (steps + 2) / 2) GROUP BY source, kind
+), worst AS (
+    SELECT *, row_number() OVER (PARTITION BY step ORDER BY size_ns DESC, id) AS place FROM verdict WHERE step IS NOT NULL
+)
+SELECT step.id AS step,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (step.start_ns + (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'realtime_minus_reference_ns')) / 1e9, 'unixepoch') AS started_utc,
+    step.kind,                                                    -- training, warm-up, checkpoint, evaluation, other
+    step.duration_ns / 1e6 AS duration_ms,
+    step.bound_ns / 1e6 AS bound_ms,                              -- error bound of duration_ms from the clocks
+    usual.duration_ns / 1e6 AS usual_ms,                          -- median of the whole steps of its kind
+    (step.duration_ns - usual.duration_ns) / 1e6 AS longer_ms,
+    worst.class AS verdict,                                       -- its largest one; NULL: none
+    worst.rank, worst.candidates, worst.peer_rank, worst.device,  -- where
+    worst.size_ns / 1e6 AS size_ms,                               -- and by how much
+    worst.bound_ns / 1e6 AS size_bound_ms,
+    worst.confidence,
+    (SELECT count(*) FROM verdict WHERE verdict.step = step.id) AS verdicts,
+    step.slowest_rank, step.late_ns / 1e3 AS late_us, step.late_bound_ns / 1e3 AS late_bound_us,
+    step.incomplete                                               -- operations of it
+FROM told AS step LEFT JOIN usual ON usual.kind = step.kind AND usual.source = step.source LEFT JOIN worst ON worst.step = step.id AND worst.place = 1
+WHERE worst.id IS NOT NULL OR step.duration_ns > 1.03 * usual.duration_ns ORDER BY step.duration_ns DESC;
+
+CREATE VIEW late_ranks AS -- how late each rank was in each operation, the latest first; what is not known is left out
+SELECT operation.step, operation.place, operation.kind,           -- n-th operation of the step
+    operation.communicator, rank_operation.rank, emitter.host AS node, process.pid,
+    rank_operation.late_ns / 1e3 AS late_us,                      -- after the median of the other ranks; negative: before it
+    rank_operation.arrival_of,                                    -- host, gpu, enqueue: what that rests on
+    rank_step.cost_ns / 1e3 AS step_cost_us,                      -- how much shorter the step would have been without the rank's own part
+    rank_operation.status
+FROM rank_operation JOIN operation ON operation.id = rank_operation.operation JOIN member ON member.id = rank_operation.member
+    JOIN process ON process.id = member.process JOIN emitter ON emitter.id = process.emitter
+    LEFT JOIN rank_step ON rank_step.step = operation.step AND rank_step.rank = rank_operation.rank
 WHERE rank_operation.late_ns IS NOT NULL ORDER BY rank_operation.late_ns DESC;
+
+CREATE VIEW flow_windows AS -- what flows sent in the windows that were asked for; where nothing was sent there is none
+SELECT traffic_window.start_ns, traffic_window.length_ns / 1e3 AS length_us, flow.source_rank, flow.destination_rank,
+    flow.communicator, queue_pair.device || '/' || queue_pair.port AS device, queue_pair.qpn AS lqpn, -- of the sender; NULL: unattributed
+    port.name AS port, flow.vantage,                              -- where it was seen: tx, rx, middle; several see the same
+    traffic_window.wire_bytes * 8.0 / traffic_window.length_ns AS wire_gbit_per_s,
+    traffic_window.wire_bytes, traffic_window.payload_bytes, traffic_window.frames, traffic_window.retransmitted_frames,
+    traffic_window.marked_frames,                                 -- ECN: congestion experienced
+    traffic_window.flow
+FROM traffic_window JOIN flow ON flow.id = traffic_window.flow JOIN port ON port.id = flow.port
+    LEFT JOIN queue_pair ON queue_pair.id = flow.queue_pair ORDER BY traffic_window.start_ns, traffic_window.flow;
+
+CREATE VIEW queue_pair_map AS -- whose each queue pair is, and with which other it talks; lqpn, rqpn, pid, comm as rdma-resource(8) has them
+WITH carried AS ( -- several ports see the same flow: each vantage is added up, and the fullest stands
+    SELECT queue_pair, max(payload_bytes) AS payload_bytes FROM (SELECT queue_pair, vantage, sum(payload_bytes) AS payload_bytes FROM flow
+        WHERE queue_pair IS NOT NULL GROUP BY queue_pair, vantage) GROUP BY queue_pair
+)
+SELECT emitter.host AS node, here.device || '/' || here.port AS device, here.qpn AS lqpn, printf('0x%06x', here.qpn) AS lqpn_hex, here.state,
+    process.pid, process.command AS comm, here.rank, here.peer_rank, member.communicator, communicator.identity AS communicator_identity,
+    here.role,                                                    -- sender, receiver, unused, flush, foreign, unknown
+    setting.channel, here.remote_qpn AS rqpn, far_emitter.host AS peer_node, far.device || '/' || far.port AS peer_device,
+    here.address, here.remote_address,
+    carried.payload_bytes AS sent_bytes,                          -- payload; NULL: no flow of it was seen
+    here.created_ns, here.destroyed_ns, here.id AS queue_pair
+FROM queue_pair AS here JOIN process ON process.id = here.process JOIN emitter ON emitter.id = process.emitter
+    LEFT JOIN member ON member.id = here.member LEFT JOIN communicator ON communicator.id = member.communicator
+    LEFT JOIN queue_pair_setting AS setting ON setting.queue_pair = here.id LEFT JOIN queue_pair AS far ON far.id = here.peer
+    LEFT JOIN process AS far_process ON far_process.id = far.process LEFT JOIN emitter AS far_emitter ON far_emitter.id = far_process.emitter
+    LEFT JOIN carried ON carried.queue_pair = here.id ORDER BY here.rank IS NULL, here.rank, member.communicator, here.device, here.qpn, here.id;

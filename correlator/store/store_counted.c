@@ -47,9 +47,9 @@ static void put_sources(struct store *store, const struct counted *counted)
     for (size_t i = 0; i < counted->sources.count; i++) {
         const struct record_traffic_source *record = &counted->sources.items[i].record;
         const char *name = traffic_source_name(record->kind);
-        store_put(store, STORE_traffic_source, "isssn", (i64)counted->sources.items[i].stream + 1,
+        store_put(store, STORE_traffic_source, "isssnn", (i64)counted->sources.items[i].stream + 1,
                   name == NULL ? "unknown" : name, field_names(record->fields, text),
-                  field_names(~record->fields, missing), (i64)record->grain_ns);
+                  field_names(~record->fields, missing), (i64)record->grain_ns, (i64)record->stamp_bound_ns);
     }
 }
 
@@ -74,6 +74,8 @@ static void put_readings(struct store *store, const struct counted *counted)
     for (size_t i = 0; i < counted->readings.count; i++) {
         const struct reading *reading = &counted->readings.items[i];
         const struct record_reading *record = &reading->record;
+        if (!limit_has_traffic(store_limit(store), reading->to_ns))
+            continue;
         int has_bytes = (record->fields & (SOURCE_WIRE_BYTES | SOURCE_PAYLOAD_BYTES | SOURCE_PAYLOAD_BOUNDS)) != 0;
         int has_progress = (record->fields & SOURCE_PROGRESS) != 0;
         int has_sent = (record->flags & READING_RECEIVED_ONLY) == 0;
@@ -93,6 +95,8 @@ static void put_port_counters(struct store *store, const struct counted *counted
     for (size_t i = 0; i < counted->port_counters.count; i++) {
         const struct port_counter *counter = &counted->port_counters.items[i];
         const char *name = port_metric_name(counter->record.metric);
+        if (!limit_has_detail(store_limit(store), counter->to_ns))
+            continue;
         store_put(store, STORE_port_counter, "iiskiiiii", (i64)i + 1, row(counter->port),
                   name == NULL ? "unknown" : name, (int)(counter->record.priority != PRIORITY_NONE),
                   (i64)counter->record.priority, (i64)counter->from_ns, (i64)counter->to_ns, (i64)counter->record.value,

@@ -102,6 +102,8 @@ void store_evidence_rows(struct store *store, const struct naming *naming)
     }
     for (size_t i = 0; i < naming->flow_events.count; i++) {
         const struct flow_event *event = &naming->flow_events.items[i];
+        if (!limit_has_detail(store_limit(store), event->to_ns))
+            continue;
         store_put(store, STORE_flow_event, "iisiii", (i64)i + 1, (i64)event->flow + 1, flow_metric_name(event->metric),
                   (i64)event->from_ns, (i64)event->to_ns, (i64)event->amount);
     }

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "correlator/analysis.h"
@@ -80,9 +81,21 @@ static void put_metas(struct store *store, const struct analysis *analysis)
     if (analysis->timeline.realtime_known)
         put_meta(store, "realtime_minus_reference_ns", "%lld",
                  (long long)analysis->timeline.realtime_minus_reference_ns);
+    if (analysis->timeline.tai_known)
+        put_meta(store, "tai_minus_reference_ns", "%lld", (long long)analysis->timeline.tai_minus_reference_ns);
+    put_meta(store, "clocks_contradicted", "%zu", analysis->timeline.cluster.contradictions);
     put_meta(store, "ranks_count", "%d", analysis->naming.ranks_count);
     put_meta(store, "batches_rejected", "%llu", (unsigned long long)intake->rejected_count);
     put_meta(store, "connections_contradicted", "%llu", (unsigned long long)analysis->naming.contradicted_count);
+    const struct limit *limit = store_limit(store);
+    if (limit->traffic_from_ns != 0)
+        put_meta(store, "traffic_from_ns", "%llu", (unsigned long long)limit->traffic_from_ns);
+    if (limit->steps_from_ns != 0)
+        put_meta(store, "steps_from_ns", "%llu", (unsigned long long)limit->steps_from_ns);
+    if (analysis->another_clock_count != 0)
+        put_meta(store, "records_of_another_clock", "%llu", (unsigned long long)analysis->another_clock_count);
+    if (analysis->implausible_count != 0)
+        put_meta(store, "records_implausible", "%llu", (unsigned long long)analysis->implausible_count);
     put_meta(store, "records_orphaned", "%llu", (unsigned long long)analysis->naming.orphans_count);
 }
 
@@ -103,20 +116,68 @@ static void put_emitter(struct store *store, const struct analysis *analysis, si
     uint64_t middle = hello->started_ns / 2 + stream->last_ns / 2;
     i64 offset = (i64)(timeline_map(timeline, i, middle).ns - middle);
 
-    store_put(store, STORE_emitter, "issssssiinniiikkkis", (i64)i + 1, emitter_kind_name(stream->kind),
+    store_put(store, STORE_emitter, "issssssiinniiikkkisik", (i64)i + 1, emitter_kind_name(stream->kind),
               hexadecimal(stream->emitter_id, id), hexadecimal(stream->boot_id, boot),
               fixed_text(hello->host, sizeof hello->host), fixed_text(hello->instance, sizeof hello->instance),
               fixed_text(hello->version, sizeof hello->version), (i64)hello->pid, (i64)hello->window_ns,
               (i64)timeline_map(timeline, i, hello->started_ns).ns, (i64)timeline_map(timeline, i, stream->last_ns).ns,
-              (i64)stream->ended, (i64)stream->batches.count, (i64)stream->unknown_count, known, offset, known,
-              (i64)clock->worst_bound_ns, known, (i64)(clock->slope * 1e9), (i64)clock->samples_count,
-              timeline_source_name(clock->source));
+              (i64)stream->ended, (i64)stream->batches_count, (i64)stream->unknown_count, known, offset, known,
+              (i64)clock->worst_bound_ns, known, (i64)(timeline_rate(timeline, i) * 1e9), (i64)clock->samples_count,
+              timeline_source_name(clock->source), (i64)timeline_cuts(timeline, i), timeline_is_framed(timeline, i),
+              (i64)clock->worst_among_ns);
+}
+
+#define SPACING_MIN_NS 5000000000ULL
+#define SPACING_MAX_NS 60000000000ULL
+
+/* CLOCK_REALTIME was set between the two. */
+static bool is_step(const struct clock_pair *before, const struct clock_pair *after)
+{
+    i64 moved = (i64)(after->realtime_ns - before->realtime_ns) - (i64)(after->monotonic_ns - before->monotonic_ns);
+
+    return (uint64_t)llabs(moved) > before->bound_ns + after->bound_ns;
+}
+
+/* Until when no other pair is needed: closer ones at first, as what is short is laid beside traces the most. */
+static uint64_t next_pair_ns(uint64_t first_ns, uint64_t now_ns)
+{
+    uint64_t spacing_ns = (now_ns - first_ns) / 8;
+
+    spacing_ns = spacing_ns < SPACING_MIN_NS ? SPACING_MIN_NS : spacing_ns;
+    return now_ns + (spacing_ns > SPACING_MAX_NS ? SPACING_MAX_NS : spacing_ns);
+}
+
+static void put_pair(struct store *store, const struct timeline *timeline, size_t stream, const struct clock_pair *pair)
+{
+    struct timeline_time at = timeline_map(timeline, stream, pair->monotonic_ns);
+
+    store_put(store, STORE_clock_pair, "iiiiiik", (i64)stream + 1, (i64)at.ns, (i64)pair->realtime_ns,
+              (i64)pair->tai_ns, (i64)pair->bound_ns, (i64)at.bound_ns, timeline_is_framed(timeline, stream),
+              (i64)at.among_ns);
+}
+
+static void put_pairs(struct store *store, const struct timeline *timeline, size_t stream)
+{
+    const struct timeline_clock *clock = &timeline->clocks.items[stream];
+    size_t count = clock->source == TIMELINE_NONE ? 0 : clock->pairs.count;
+    uint64_t due_ns = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct clock_pair *pair = &clock->pairs.items[i];
+        bool stepped = (i > 0 && is_step(pair - 1, pair)) || (i + 1 < count && is_step(pair, pair + 1));
+        if (pair->monotonic_ns < due_ns && i + 1 < count && !stepped)
+            continue;
+        due_ns = next_pair_ns(clock->pairs.items[0].monotonic_ns, pair->monotonic_ns);
+        put_pair(store, timeline, stream, pair);
+    }
 }
 
 static void put_emitters(struct store *store, const struct analysis *analysis)
 {
     for (size_t i = 0; i < analysis->intake.streams.count; i++)
         put_emitter(store, analysis, i);
+    for (size_t i = 0; i < analysis->intake.streams.count; i++)
+        put_pairs(store, &analysis->timeline, i);
     for (size_t i = 0; i < analysis->gaps.count; i++) {
         const struct gap *gap = &analysis->gaps.items[i];
         store_put(store, STORE_gap, "iiiisik", (i64)i + 1, (i64)gap->stream + 1, (i64)gap->from_ns, (i64)gap->to_ns,
@@ -282,9 +343,13 @@ static const char *message_role_name(uint8_t role)
     return names[role < sizeof names / sizeof names[0] ? role : 0];
 }
 
-static i64 rank_operation_row(const struct analysis *analysis, int32_t record)
+/* -1 also of one that is left out. */
+static i64 rank_operation_row(const struct limit *limit, const struct analysis *analysis, int32_t record)
 {
-    return record < 0 ? -1 : row(analysis->job.rank_operation_of.items[record]);
+    const struct job *job = &analysis->job;
+    int32_t index = record < 0 ? -1 : job->rank_operation_of.items[record];
+
+    return index >= 0 && limit_has_operation(limit, job, job->rank_operations.items[index].operation) ? row(index) : -1;
 }
 
 static uint64_t returned_ns(const struct call *call)
@@ -299,31 +364,46 @@ static const char *graph_name(uint8_t flags)
     return (flags & CALL_REPLAYED) != 0 ? "replayed" : NULL;
 }
 
-static void put_details(struct store *store, const struct analysis *analysis)
+static void put_calls(struct store *store, const struct analysis *analysis)
 {
     const struct naming *naming = &analysis->naming;
+    const struct limit *limit = store_limit(store);
     char stream[20];
 
     for (size_t i = 0; i < naming->calls.count; i++) {
         const struct call *call = &naming->calls.items[i];
         const struct record_call *record = &call->record;
         const unsigned result = record->flags >> CALL_RESULT_SHIFT;
+        if (call->is_inferred ||
+            !limit_has_detail(limit, call->enqueued_ns > call->entered_ns ? call->enqueued_ns : call->entered_ns))
+            continue;
         store_put(store, STORE_call, "iirisikkrinsinks", (i64)i + 1, row(call->member),
-                  rank_operation_row(analysis, call->rank_operation), (i64)record->sequence,
+                  rank_operation_row(limit, analysis, call->rank_operation), (i64)record->sequence,
                   operation_name(record->operation), (i64)record->count, record->datatype != CALL_NO_DATATYPE,
                   (i64)record->datatype, record->reduction != CALL_NO_REDUCTION, (i64)record->reduction,
                   (i64)record->peer, (i64)call->entered_ns, (i64)call->enqueued_ns, hexadecimal(record->stream, stream),
                   (i64)record->tid, (i64)returned_ns(call), result != 0, (i64)result - 1, graph_name(record->flags));
     }
+}
+
+static void put_traffic(struct store *store, const struct analysis *analysis)
+{
+    const struct naming *naming = &analysis->naming;
+    const struct limit *limit = store_limit(store);
+
     for (size_t i = 0; i < naming->messages.count; i++) {
         const struct message *message = &naming->messages.items[i];
+        if (!limit_has_traffic(limit, message->last_ns))
+            continue;
         store_put(store, STORE_message, "iirsiiiiki", (i64)i + 1, row(message->flow),
-                  rank_operation_row(analysis, message->rank_operation), message_role_name(message->role),
+                  rank_operation_row(limit, analysis, message->rank_operation), message_role_name(message->role),
                   (i64)message->first_ns, (i64)message->last_ns, (i64)message->payload_bytes, (i64)message->frames,
                   (message->flags & MESSAGE_IMMEDIATE) != 0, (i64)message->immediate, (i64)message->flags);
     }
     for (size_t i = 0; i < naming->windows.count; i++) {
         const struct window *window = &naming->windows.items[i];
+        if (!limit_has_traffic(limit, window->start_ns + window->length_ns))
+            continue;
         store_put(store, STORE_traffic_window, "iiiiiiii", row(window->flow), (i64)window->start_ns,
                   (i64)window->length_ns, (i64)window->record.frames, (i64)window->record.wire_bytes,
                   (i64)window->record.payload_bytes, (i64)window->record.retransmitted_frames,
@@ -351,15 +431,35 @@ static void put_steps(struct store *store, const struct job *job)
     for (size_t i = 0; i < job->steps.count; i++) {
         const struct step *step = &job->steps.items[i];
         int late = step->slowest_rank >= 0;
-        store_put(store, STORE_step, "iiiiiiiirkkr", (i64)i, (i64)step->start_ns, (i64)step->end_ns,
-                  (i64)step->duration_ns, (i64)step->bound_ns, (i64)step->operations, (i64)step->incomplete,
-                  (i64)step->partial, (i64)step->slowest_rank, late, (i64)step->late_ns, late, (i64)step->late_bound_ns,
-                  row(step->late_operation));
+        if (!limit_has_step(store_limit(store), job, (int32_t)i))
+            continue;
+        store_put(store, STORE_step, "iiiiiiiirkkrs", store_step(store, (int32_t)i), (i64)step->start_ns,
+                  (i64)step->end_ns, (i64)step->duration_ns, (i64)step->bound_ns, (i64)step->operations,
+                  (i64)step->incomplete, (i64)step->partial, (i64)step->slowest_rank, late, (i64)step->late_ns, late,
+                  (i64)step->late_bound_ns, row(step->late_operation), step_kind_name(step->kind));
     }
-    for (size_t i = 0; i < job->rank_steps.count; i++) {
+    for (size_t i = store_same(store).rank_steps; i < job->rank_steps.count; i++) {
         const struct rank_step *step = &job->rank_steps.items[i];
-        store_put(store, STORE_rank_step, "iiiiik", (i64)step->step, (i64)step->rank, (i64)step->start_ns,
-                  (i64)step->end_ns, (i64)step->duration_ns, (int)step->late_known, (i64)step->late_ns);
+        if (!limit_has_step(store_limit(store), job, step->step))
+            continue;
+        store_put(store, STORE_rank_step, "iiiiiki", store_step(store, step->step), (i64)step->rank,
+                  (i64)step->start_ns, (i64)step->end_ns, (i64)step->duration_ns, (int)step->late_known,
+                  (i64)step->late_ns, (i64)step->cost_ns);
+    }
+}
+
+static void put_path(struct store *store, const struct job *job)
+{
+    i64 place = 0;
+
+    for (size_t i = store_same(store).path; i < job->path.count; i++) {
+        const struct path_part *part = &job->path.items[i];
+        place = i > 0 && job->path.items[i - 1].step == part->step ? place + 1 : 0;
+        if (!limit_has_step(store_limit(store), job, part->step))
+            continue;
+        store_put(store, STORE_critical_path, "iisriii", store_step(store, part->step), place,
+                  part->is_transfer ? "transfer" : "rank", (i64)part->rank, (i64)part->operation + 1,
+                  (i64)part->from_ns, (i64)part->to_ns);
     }
 }
 
@@ -375,24 +475,31 @@ static void put_operations(struct store *store, const struct naming *naming, con
 {
     for (size_t i = 0; i < job->operations.count; i++) {
         const struct operation *operation = &job->operations.items[i];
+        if (!limit_has_operation(store_limit(store), job, (int32_t)i))
+            continue;
         store_put(store, STORE_operation, "iisirrisiinns", (i64)i + 1,
                   row(communicator_index(naming, operation->communicator)),
                   operation->kind == OPERATION_GROUP ? "SendRecv" : operation_name(operation->kind),
-                  (i64)operation->sequence, (i64)operation->step, (i64)operation->place, (i64)operation->buffer_bytes,
-                  algorithm_name(operation->algorithm), (i64)operation->ranks_seen, (i64)operation->start_ns,
-                  (i64)operation->last_arrival_ns, (i64)operation->end_ns, status_name(operation->flags));
+                  (i64)operation->sequence, store_step(store, operation->step), (i64)operation->place,
+                  (i64)operation->buffer_bytes, algorithm_name(operation->algorithm), (i64)operation->ranks_seen,
+                  (i64)operation->start_ns, (i64)operation->last_arrival_ns, (i64)operation->end_ns,
+                  status_name(operation->flags));
     }
 }
 
 static void put_rank_operations(struct store *store, const struct naming *naming, const struct job *job)
 {
-    for (size_t i = 0; i < job->rank_operations.count; i++) {
+    store_pass(store, STORE_rank_operation, store_same(store).rank_operations);
+    for (size_t i = store_same(store).rank_operations; i < job->rank_operations.count; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
         const struct record_rank_operation *record = &of->record;
         int expected = (record->flags & RANK_OPERATION_EXPECTED_UNKNOWN) == 0;
+        if (!limit_has_operation(store_limit(store), job, of->operation))
+            continue;
         store_put(store, STORE_rank_operation, "iiirnnninsknnnikiiis", (i64)i + 1, row(of->operation),
                   row(naming_member(naming, record->communicator, record->rank)), (i64)of->rank,
-                  (i64)record->enqueued_ns, (i64)record->host_ready_ns, (i64)record->gpu_ready_ns,
+                  (record->flags & RANK_OPERATION_ENQUEUE_UNKNOWN) != 0 ? 0 : (i64)record->enqueued_ns,
+                  (i64)record->host_ready_ns, (i64)record->gpu_ready_ns,
                   (i64)(record->gpu_ready_ns != 0 && (record->flags & RANK_OPERATION_GPU_READY_LATEST) == 0),
                   (i64)of->arrival_ns, arrival_of_name(of->arrival_of), (int)of->late_known, (i64)of->late_ns,
                   (i64)record->first_data_ns, (i64)record->last_data_ns, (i64)record->end_ns, (i64)record->active_ns,
@@ -405,6 +512,7 @@ void store_rows(struct store *store, const struct analysis *analysis)
 {
     const struct naming *naming = &analysis->naming;
 
+    store_number_steps(store, &analysis->job);
     put_metas(store, analysis);
     put_emitters(store, analysis);
     put_ports(store, naming);
@@ -419,8 +527,10 @@ void store_rows(struct store *store, const struct analysis *analysis)
     store_evidence_rows(store, naming);
     put_steps(store, &analysis->job);
     put_operations(store, naming, &analysis->job);
+    put_path(store, &analysis->job);
     put_rank_operations(store, naming, &analysis->job);
-    put_details(store, analysis);
+    put_calls(store, analysis);
+    put_traffic(store, analysis);
     store_verdicts(store, analysis);
     store_counted(store, analysis);
     store_hosted(store, analysis);

@@ -34,8 +34,8 @@ static const char *side_name(uint8_t side)
 
 static const char *source_name(uint8_t source)
 {
-    static const char *const names[] = {"port_counter", "flow_event", "host_delay", "marker",
-                                        "post",         "transport",  "failure"}; /* enum verdict_source */
+    static const char *const names[] = {"port_counter", "flow_event", "host_delay", "marker", "post",
+                                        "transport",    "failure",    "rdma_port"}; /* enum verdict_source */
     return names[source];
 }
 
@@ -145,15 +145,29 @@ static void put_withheld(struct store *store, const struct analysis *analysis)
     }
 }
 
+/* "4, 5"; NULL where it is known which. */
+const char *store_candidates(const struct verdict *verdict, char *text, size_t bytes)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < verdict->candidates.count && length < bytes; i++)
+        length +=
+            (size_t)snprintf(text + length, bytes - length, "%s%d", i == 0 ? "" : ", ", verdict->candidates.items[i]);
+    return length == 0 ? NULL : text;
+}
+
 void store_verdicts(struct store *store, const struct analysis *analysis)
 {
     for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
         const struct verdict *verdict = &analysis->job.verdicts.items[i];
-        char more[192];
-        store_put(store, STORE_verdict, "irsrrsiiidss", (i64)i + 1, (i64)verdict->step,
-                  verdict_class_name(verdict->class), (i64)verdict->rank, (i64)verdict->peer_rank,
-                  verdict->device[0] == '\0' ? NULL : verdict->device, row(verdict->operation), (i64)verdict->size_ns,
-                  (i64)verdict->bound_ns, verdict->confidence, verdict->evidence,
+        char more[192], candidates[STORE_CANDIDATES_BYTES];
+        if (!limit_has_step(store_limit(store), &analysis->job, verdict->step))
+            continue;
+        const char *several = store_candidates(verdict, candidates, sizeof candidates);
+        store_put(store, STORE_verdict, "irsrsrsiiidss", (i64)i + 1, store_step(store, verdict->step),
+                  verdict_class_name(verdict->class), several != NULL ? (i64)-1 : (i64)verdict->rank, several,
+                  (i64)verdict->peer_rank, verdict->device[0] == '\0' ? NULL : verdict->device, row(verdict->operation),
+                  (i64)verdict->size_ns, (i64)verdict->bound_ns, verdict->confidence, verdict->evidence,
                   say_more(analysis, verdict, more, sizeof more));
         for (size_t j = 0; j < verdict->numbers.count; j++)
             put_number(store, i, &verdict->numbers.items[j]);

@@ -50,6 +50,7 @@ void evidence_fini(struct evidence *evidence)
     array_fini(&evidence->ports);
     array_fini(&evidence->sights);
     host_evidence_fini(&evidence->host);
+    rails_fini(&evidence->rails);
 }
 
 uint32_t evidence_sight(const struct evidence *evidence, int32_t rank)

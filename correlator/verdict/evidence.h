@@ -9,6 +9,7 @@
 #pragma once
 
 #include "correlator/job/job.h"
+#include "correlator/rail/rail.h"
 #include "correlator/verdict/host_evidence.h"
 
 enum evidence_side { /* bits */
@@ -60,13 +61,23 @@ struct evidence_port {
     char name[33];
 };
 
+#define VERDICT_LEAST_PERMILLE 10
+#define VERDICT_SPREADS        3
+
+struct verdict_limits {      /* what a person set; 0: the default */
+    uint64_t least_permille; /* of a step's median: what costs less is not worth a verdict (10) */
+    uint64_t spreads;        /* times the spread of a wait that each step of a streak must exceed (3) */
+};
+
 struct evidence {
+    struct verdict_limits limits;
     ARRAY(struct evidence_change) changes;
     ARRAY(struct evidence_series) series;
     ARRAY(struct evidence_place) places;
     ARRAY(struct evidence_port) ports;
     ARRAY(uint32_t) sights; /* by job rank: enum source_field, what any source sees of what it sends */
     struct host_evidence host;
+    struct rails rails;
 };
 
 extern const struct evidence_kind evidence_kinds[];

@@ -63,7 +63,10 @@ static void add_stay(struct host_sum *sum, const struct host_stay *stay, uint64_
 {
     uint64_t all = stay->amounts[amount];
 
-    sum->likely += (uint64_t)((double)all * ((double)common / (double)(stay->to_ns - stay->from_ns)));
+    double part = (double)all * ((double)common / (double)(stay->to_ns - stay->from_ns));
+    sum->likely += (uint64_t)part;
+    if (amount >= HOST_DURATIONS && (double)(uint64_t)part < part) /* what was counted was so as a whole */
+        sum->likely++;
     sum->most += amount < HOST_DURATIONS && all > common ? common : all;
 }
 
@@ -124,6 +127,36 @@ struct host_sum host_evidence_sum(const struct host_evidence *evidence, const st
             best = sum;
     }
     return best;
+}
+
+bool host_evidence_sums(const struct host_track *track, const struct host_kind *kind)
+{
+    return kind->source == HOST_OF_DELAY && track->source == HOST_OF_DELAY && has_role(track, kind->role);
+}
+
+struct host_pool host_evidence_pool(const struct host_evidence *evidence, const struct host_kind *kind, int32_t rank,
+                                    uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+    struct host_pool pool = {0};
+
+    if (host_evidence_followed(evidence, rank, from_ns, to_ns))
+        return pool;
+    for (size_t i = first_track(evidence, rank); i < evidence->tracks.count; i++) {
+        const struct host_track *track = &evidence->tracks.items[i];
+        if (track->rank != rank)
+            break;
+        if (track->tid != tid || !host_evidence_sums(track, kind))
+            continue;
+        for (size_t j = first_stay(evidence, track, from_ns); j < track->first + track->count; j++) {
+            const struct host_stay *stay = &evidence->stays.items[j];
+            if (stay->from_ns >= to_ns)
+                break;
+            pool.from_ns = pool.from_ns == 0 ? stay->from_ns : pool.from_ns;
+            pool.to_ns = stay->to_ns;
+            pool.amount += stay->amounts[kind->amount];
+        }
+    }
+    return pool;
 }
 
 uint64_t host_evidence_total(const struct host_evidence *evidence, enum host_amount amount, int32_t rank, uint16_t role,

@@ -120,6 +120,19 @@ struct host_sum {
 struct host_sum host_evidence_sum(const struct host_evidence *evidence, const struct host_kind *kind, int32_t rank,
                                   uint64_t from_ns, uint64_t to_ns);
 
+/* Whether a track holds sums of what a kind is about. */
+bool host_evidence_sums(const struct host_track *track, const struct host_kind *kind);
+
+struct host_pool { /* all of the sums that touch a time */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    uint64_t amount;
+};
+
+/* Of one thread of the rank; empty where single stays are known. */
+struct host_pool host_evidence_pool(const struct host_evidence *evidence, const struct host_kind *kind, int32_t rank,
+                                    uint32_t tid, uint64_t from_ns, uint64_t to_ns);
+
 /* All that threads of a role counted in the time, added up. */
 uint64_t host_evidence_total(const struct host_evidence *evidence, enum host_amount amount, int32_t rank, uint16_t role,
                              uint64_t from_ns, uint64_t to_ns);

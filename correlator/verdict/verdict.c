@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/job/cost.h"
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
 
@@ -19,7 +20,7 @@ static const uint32_t needs[] = {
 #undef VERDICT_CLASS
 };
 
-#define STEP_PARTS 100 /* less than this part of a step is not worth a verdict */
+#define QUIET_STEPS 5 /* fewer do not tell how long a step is that nothing holds back */
 
 void judge_say(struct verdict *verdict, const char *format, ...)
 {
@@ -31,12 +32,62 @@ void judge_say(struct verdict *verdict, const char *format, ...)
     va_end(arguments);
 }
 
+void judge_add_candidate(struct verdict *verdict, int32_t rank)
+{
+    if (verdict->candidates.count == 0)
+        *(int32_t *)array_add(&verdict->candidates) = verdict->rank;
+    *(int32_t *)array_add(&verdict->candidates) = rank;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+void judge_say_candidates(struct verdict *verdict, const char *alike)
+{
+    if (verdict->candidates.count == 0)
+        return;
+    array_sort(&verdict->candidates, by_rank);
+    verdict->rank = verdict->candidates.items[0];
+    judge_say(verdict, "; ranks");
+    for (size_t i = 0; i < verdict->candidates.count; i++)
+        judge_say(verdict, "%s %d",
+                  i == 0                              ? ""
+                  : i + 1 < verdict->candidates.count ? ","
+                                                      : " and",
+                  verdict->candidates.items[i]);
+    judge_say(verdict, " had waited for each other in operations that no NIC sees (NVLink), and %s: it is one of them",
+              alike);
+}
+
 double judge_confidence(const struct judge *judge, int64_t size_ns, int64_t limit_ns, int32_t operation)
 {
-    bool whole = (judge->job->operations.items[operation].flags & RANK_OPERATION_INCOMPLETE) == 0;
+    uint16_t doubts = RANK_OPERATION_INCOMPLETE | RANK_OPERATION_UNKNOWN_ALGORITHM;
+    bool whole = (judge->job->operations.items[operation].flags & doubts) == 0;
     double confidence = (double)size_ns / (double)(size_ns + limit_ns);
 
     return whole ? confidence : confidence / 2;
+}
+
+int64_t judge_late_ns(const struct judge *judge, int32_t step, int32_t rank)
+{
+    const struct job *job = judge->job;
+    const struct judge_span *span = &judge->spans[step];
+    int64_t most_ns = 0;
+
+    for (int32_t i = span->first; i < span->end; i++) {
+        const struct rank_operation *of = job->operations.items[i].step == step ? judge_rank_in(job, i, rank) : NULL;
+        const struct blame *blame = of == NULL ? NULL : &judge->blames[of - job->rank_operations.items];
+        if (blame == NULL || !blame->known)
+            continue;
+        int64_t own_ns =
+            blame->own_ns[BLAME_GPU] < blame->late_ns[BLAME_GPU] ? blame->own_ns[BLAME_GPU] : blame->late_ns[BLAME_GPU];
+        most_ns = own_ns > most_ns ? own_ns : most_ns;
+    }
+    return most_ns;
 }
 
 const struct rank_operation *judge_rank_in(const struct job *job, int32_t operation, int32_t rank)
@@ -49,7 +100,18 @@ const struct rank_operation *judge_rank_in(const struct job *job, int32_t operat
     return NULL;
 }
 
-static int64_t step_share(const struct job *job)
+static struct verdict_limits limits_of(const struct job *job)
+{
+    struct verdict_limits limits = {0};
+
+    if (job->evidence != NULL)
+        limits = job->evidence->limits;
+    limits.least_permille = limits.least_permille != 0 ? limits.least_permille : VERDICT_LEAST_PERMILLE;
+    limits.spreads = limits.spreads != 0 ? limits.spreads : VERDICT_SPREADS;
+    return limits;
+}
+
+static int64_t step_share(const struct job *job, uint64_t permille)
 {
     int64_t *durations = array_zeroed(job->steps.count * sizeof *durations);
 
@@ -57,7 +119,7 @@ static int64_t step_share(const struct job *job)
         durations[i] = (int64_t)job->steps.items[i].duration_ns;
     int64_t median = array_median(durations, job->steps.count);
     free(durations);
-    return median / STEP_PARTS;
+    return array_multiple(median, (int64_t)permille) / 1000;
 }
 
 /* What belongs to no step comes last. */
@@ -79,26 +141,101 @@ static void withhold(struct job *job)
         if ((needs[verdict->class] & ~evidence_sight(job->evidence, verdict->rank)) == 0)
             job->verdicts.items[kept++] = *verdict;
         else
-            array_fini(&verdict->numbers);
+            verdict_fini(verdict);
     }
     if (job->evidence != NULL)
         job->verdicts.count = kept;
 }
 
+/* Of the steps without a verdict; 0: there are too few. */
+static int64_t quiet_duration(const struct job *job)
+{
+    int64_t *durations = array_zeroed((job->steps.count + 1) * sizeof *durations);
+    bool *taken = judge_taken(job);
+    size_t count = 0;
+
+    for (size_t i = 1; i < job->steps.count; i++)
+        if (!taken[i])
+            durations[count++] = (int64_t)job->steps.items[i].duration_ns;
+    int64_t median = count < QUIET_STEPS ? 0 : array_median(durations, count);
+    free(durations);
+    free(taken);
+    return median;
+}
+
+/*
+ * Causes are looked for at one operation; what a rank costs the step is the sum, of which no more can count than the
+ * step is longer than quiet ones: operations overlap.
+ */
+static void add_more(struct job *job)
+{
+    int64_t quiet_ns = quiet_duration(job);
+
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        struct verdict *verdict = &job->verdicts.items[i];
+        if (verdict->more_ns == 0 || quiet_ns == 0)
+            continue;
+        int64_t longer_ns = (int64_t)job->steps.items[verdict->step].duration_ns - quiet_ns;
+        int64_t sum_ns = (int64_t)(verdict->size_ns + verdict->more_ns);
+        sum_ns = sum_ns < longer_ns ? sum_ns : longer_ns;
+        if (sum_ns <= (int64_t)verdict->size_ns)
+            continue;
+        verdict->size_ns = (uint64_t)sum_ns;
+        judge_say(verdict, "; with other operations of the step it is %.1f ms", judge_ms(sum_ns));
+    }
+}
+
+/* Between which operations those of each step are. */
+static struct judge_span *find_spans(const struct job *job)
+{
+    struct judge_span *spans = array_zeroed(job->steps.count * sizeof *spans);
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        int32_t step = job->operations.items[i].step;
+        if (step < 0)
+            continue;
+        if (spans[step].end == 0)
+            spans[step].first = (int32_t)i;
+        spans[step].end = (int32_t)i + 1;
+    }
+    return spans;
+}
+
+/* What comes from the lengths of steps is as uncertain as these. */
+static void bound_sizes(struct job *job)
+{
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        struct verdict *verdict = &job->verdicts.items[i];
+        if (verdict->bound_ns == 0 && verdict->step >= 0)
+            verdict->bound_ns = job->steps.items[verdict->step].bound_ns;
+    }
+}
+
 static void judge_steps(struct judge *judge)
 {
+    judge->spans = find_spans(judge->job);
     judge->blames = blame_ranks(judge->job);
-    judge->pace = blame_pairs(judge->job, &judge->pairs);
-    judge->share_ns = step_share(judge->job);
+    judge->pace = pair_time_find(judge->job, &judge->pairs);
+    cost_find(judge->job, judge->blames);
+    struct verdict_limits limits = limits_of(judge->job);
+    judge->share_ns = step_share(judge->job, limits.least_permille);
+    judge->spreads = (int64_t)limits.spreads;
     judge_links(judge);
     judge_gaps(judge);
     judge_ranks(judge);
+    judge_counted(judge);
     judge_causes(judge);
     judge_hosts(judge);
+    judge_shared(judge);
+    add_more(judge->job);
     judge_sockets(judge);
+    judge_rails(judge);
     withhold(judge->job);
+    judge_unseen(judge);
+    bound_sizes(judge->job);
     free(judge->blames);
     judge->blames = NULL;
+    free(judge->spans);
     array_fini(&judge->pairs);
 }
 

@@ -11,9 +11,11 @@
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
 
-#define STANDS_OUT 2  /* times the usual */
-#define SAID       3  /* numbers that are put into words */
-#define COVERED    25 /* per cent of the time lost that a duration must cover */
+#define STANDS_OUT   2  /* times the usual */
+#define SAID         3  /* numbers that are put into words */
+#define AROUND       5  /* steps before and after one whose cause is not seen */
+#define AROUND_LEAST 4  /* verdicts in them that have one */
+#define COVERED      25 /* per cent of the time lost that a duration must cover */
 
 struct usual { /* of one kind: how much a quiet transfer counts in a nanosecond */
     bool known;
@@ -285,6 +287,51 @@ static void ask_rank(struct inquest *inquest)
         decide(inquest);
 }
 
+/* ---- one streak, one cause ---- */
+
+static bool is_same_link(const struct verdict *a, const struct verdict *b)
+{
+    return a->peer_rank >= 0 && a->rank == b->rank && a->peer_rank == b->peer_rank;
+}
+
+/* The cause that nearly all of the link's verdicts in the steps around have; network slow: there is none. */
+static enum verdict_class cause_around(const struct job *job, size_t index)
+{
+    const struct verdict *verdict = &job->verdicts.items[index];
+    size_t counts[VERDICT_CLASSES] = {0};
+    size_t all = 0;
+
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        const struct verdict *other = &job->verdicts.items[i];
+        if (i == index || !is_same_link(other, verdict) || abs(other->step - verdict->step) > AROUND)
+            continue;
+        counts[other->class]++;
+        all++;
+    }
+    for (enum verdict_class class = VERDICT_PAUSING; class <= VERDICT_RECEIVER_SLOW; class ++)
+        if (counts[class] >= AROUND_LEAST && counts[class] + 1 >= all)
+            return class;
+    return VERDICT_NETWORK_SLOW;
+}
+
+/* What is counted belongs to the times between two readings, and may miss a step. */
+static void share_causes(struct job *job)
+{
+    enum verdict_class *classes = array_zeroed((job->verdicts.count + 1) * sizeof *classes);
+
+    for (size_t i = 0; i < job->verdicts.count; i++)
+        classes[i] =
+            job->verdicts.items[i].class == VERDICT_NETWORK_SLOW ? cause_around(job, i) : job->verdicts.items[i].class;
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        struct verdict *verdict = &job->verdicts.items[i];
+        if (classes[i] == verdict->class)
+            continue;
+        judge_say(verdict, "; in the steps beside it its cause was seen: %s", verdict_class_name(classes[i]));
+        verdict->class = classes[i];
+    }
+    free(classes);
+}
+
 void judge_causes(struct judge *judge)
 {
     struct inquest inquest = {.judge = judge, .evidence = judge->job->evidence};
@@ -299,9 +346,10 @@ void judge_causes(struct judge *judge)
             ask_link(&inquest);
         else if (inquest.verdict->peer_rank >= 0)
             ask_step(&inquest);
-        else
+        else if (inquest.verdict->class != VERDICT_NIC_SLOW)
             ask_rank(&inquest);
     }
+    share_causes(judge->job);
     array_fini(&inquest.findings);
     free(inquest.usual);
     free(inquest.quiet);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Steps that waited for frames which were lost. A sender that gets no acknowledgement waits for its time-out before it
- * sends again; meanwhile nobody's message is under way, so no link looks slow. Invariant: one verdict at most a step
- * and link, and none where the link is called slow already.
+ * sends again; meanwhile nobody's message is under way, so no link looks slow. What is lost may as well have been an
+ * answer that nobody needed soon: so a wait counts only as far as an operation took longer for it than it usually
+ * takes. Invariant: one verdict at most a step and link, and none where the link is called slow already.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
+
+#define ALIKE_MIN 3 /* fewer do not tell what is usual of an operation */
 
 struct waiting { /* a link with a time-out that touches a step */
     int32_t step;
@@ -67,23 +73,88 @@ static void list_waiting(const struct job *job, size_t kind, waiting_list *list)
     array_sort(list, by_step_and_link);
 }
 
-/* The operation of the step during which most of it was waited; -1: none. */
-static int32_t operation_of(const struct job *job, size_t kind, const struct waiting *waiting)
+static int64_t duration_of(const struct operation *operation)
 {
-    uint64_t most = 0;
-    int32_t found = -1;
+    return operation->end_ns > operation->start_ns ? (int64_t)(operation->end_ns - operation->start_ns) : 0;
+}
+
+/* The same operation of each step: by what it is, and which one of its step. */
+static int by_likeness(const struct operation *left, const struct operation *right)
+{
+    int order = memcmp(left->communicator, right->communicator, sizeof left->communicator);
+
+    if (order != 0)
+        return order;
+    if (left->kind != right->kind)
+        return left->kind < right->kind ? -1 : 1;
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    return (left->buffer_bytes > right->buffer_bytes) - (left->buffer_bytes < right->buffer_bytes);
+}
+
+static int by_likeness_of(const void *a, const void *b)
+{
+    return by_likeness(*(struct operation *const *)a, *(struct operation *const *)b);
+}
+
+/* By operation: what nine of ten of its like take at most, in steps without a time-out; 0 where too few tell. */
+static int64_t *usual_durations(const struct job *job, const waiting_list *list)
+{
+    bool *waits = array_zeroed(job->steps.count + 1);
+    size_t count = job->operations.count;
+    int64_t *usual = array_zeroed((count + 1) * sizeof *usual);
+    int64_t *values = array_zeroed((count + 1) * sizeof *values);
+    const struct operation **alike = array_zeroed((count + 1) * sizeof(struct operation *));
+
+    for (size_t i = 0; i < list->count; i++)
+        waits[list->items[i].step] = true;
+    for (size_t i = 0; i < count; i++)
+        alike[i] = &job->operations.items[i];
+    qsort(alike, count, sizeof(struct operation *), by_likeness_of);
+    for (size_t from = 0, to; from < count; from = to) {
+        size_t quiet = 0;
+        for (to = from; to < count && by_likeness(alike[to], alike[from]) == 0; to++)
+            if (alike[to]->step >= 0 && !waits[alike[to]->step])
+                values[quiet++] = duration_of(alike[to]);
+        int64_t most = quiet < ALIKE_MIN ? 0 : array_quantile(values, quiet, 900);
+        for (size_t i = from; i < to; i++)
+            usual[alike[i] - job->operations.items] = most;
+    }
+    free(alike);
+    free(values);
+    free(waits);
+    return usual;
+}
+
+struct holding {       /* what a link's wait held up of a step */
+    int32_t operation; /* the one that it held up most; -1: none */
+    uint64_t held_ns;
+};
+
+static struct holding find_held(const struct judge *judge, size_t kind, const int64_t *usual,
+                                const struct waiting *waiting)
+{
+    const struct job *job = judge->job;
+    struct holding holding = {.operation = -1};
+    uint64_t most_ns = 0;
 
     for (size_t i = 0; i < job->operations.count; i++) {
         const struct operation *operation = &job->operations.items[i];
         struct evidence_span span = {waiting->from, waiting->to, operation->start_ns, operation->end_ns};
-        if (operation->step != waiting->step || span.to_ns <= span.from_ns)
+        int64_t longer_ns = duration_of(operation) - usual[i];
+        if (operation->step != waiting->step || longer_ns <= 0)
             continue;
-        uint64_t amount = evidence_count(job->evidence, kind, &span, NULL);
-        if (amount > most || found < 0)
-            found = (int32_t)i;
-        most = amount > most ? amount : most;
+        uint64_t waited_ns = evidence_count(job->evidence, kind, &span, NULL);
+        uint64_t held_ns = waited_ns < (uint64_t)longer_ns ? waited_ns : (uint64_t)longer_ns;
+        if ((int64_t)held_ns <= judge->share_ns)
+            continue;
+        if (held_ns > most_ns) {
+            holding.operation = (int32_t)i;
+            most_ns = held_ns;
+        }
+        holding.held_ns += held_ns;
     }
-    return found;
+    return holding;
 }
 
 static bool is_called_slow(const struct job *job, const struct waiting *waiting)
@@ -98,33 +169,32 @@ static bool is_called_slow(const struct job *job, const struct waiting *waiting)
     return false;
 }
 
-static void judge_waiting(struct judge *judge, size_t kind, const struct waiting *waiting)
+static void judge_waiting(struct judge *judge, size_t kind, const int64_t *usual, const struct waiting *waiting)
 {
     struct job *job = judge->job;
     const struct step *step = &job->steps.items[waiting->step];
+    struct holding holding = find_held(judge, kind, usual, waiting);
+    uint64_t length_ns = step->end_ns - step->start_ns;
     struct evidence_span span = {waiting->from, waiting->to, step->start_ns, step->end_ns};
     uint64_t waited_ns = evidence_count(job->evidence, kind, &span, NULL);
-    uint64_t length_ns = step->end_ns - step->start_ns;
+    uint64_t held_ns = holding.held_ns < waited_ns ? holding.held_ns : waited_ns; /* operations run at the same time */
 
-    waited_ns = waited_ns < length_ns ? waited_ns : length_ns; /* of several flows it may be the same time */
-    if ((int64_t)waited_ns <= judge->share_ns || is_called_slow(job, waiting))
-        return;
-    int32_t operation = operation_of(job, kind, waiting);
-    if (operation < 0)
+    held_ns = held_ns < length_ns ? held_ns : length_ns; /* so do the waits of several flows */
+    if ((int64_t)held_ns <= judge->share_ns || is_called_slow(job, waiting))
         return;
     struct verdict *verdict = array_add(&job->verdicts);
     verdict->class = VERDICT_NETWORK_LOSSY;
     verdict->step = waiting->step;
     verdict->rank = waiting->from;
     verdict->peer_rank = waiting->to;
-    verdict->operation = operation;
-    verdict->size_ns = waited_ns;
-    verdict->confidence = judge_confidence(judge, (int64_t)waited_ns, judge->share_ns, operation);
+    verdict->operation = holding.operation;
+    verdict->size_ns = held_ns;
+    verdict->confidence = judge_confidence(judge, (int64_t)held_ns, judge->share_ns, holding.operation);
     judge_say(
         verdict,
-        "rank %d waited %.1f ms of the step's %.1f ms for acknowledgements by rank %d before it sent again: frames "
-        "to it, or its answers, were lost on the way",
-        waiting->from, judge_ms((int64_t)waited_ns), judge_ms((int64_t)length_ns), waiting->to);
+        "rank %d waited %.1f ms for acknowledgements by rank %d before it sent again, and operations took that much "
+        "longer, in the step's %.1f ms: frames to it, or its answers, were lost on the way",
+        waiting->from, judge_ms((int64_t)held_ns), waiting->to, judge_ms((int64_t)length_ns));
 }
 
 void judge_gaps(struct judge *judge)
@@ -135,8 +205,10 @@ void judge_gaps(struct judge *judge)
     if (judge->job->evidence == NULL)
         return;
     list_waiting(judge->job, kind, &list);
+    int64_t *usual = usual_durations(judge->job, &list);
     for (size_t i = 0; i < list.count; i++)
         if (i == 0 || by_step_and_link(&list.items[i - 1], &list.items[i]) != 0)
-            judge_waiting(judge, kind, &list.items[i]);
+            judge_waiting(judge, kind, usual, &list.items[i]);
+    free(usual);
     array_fini(&list);
 }

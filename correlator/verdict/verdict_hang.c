@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlator/job/companion.h"
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
 
@@ -67,6 +68,34 @@ static bool began_on_wire(const struct job *job, const struct operation *operati
     return false;
 }
 
+/* A group of sends and receives is for those who are in it: who else should be, nobody knows. */
+static bool is_for_all(const struct operation *operation)
+{
+    return operation->kind != OPERATION_GROUP;
+}
+
+static bool is_in(const struct job *job, const struct operation *operation, int32_t rank)
+{
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        if (job->rank_operations.items[i].record.rank == rank)
+            return true;
+    return false;
+}
+
+/* Operations of one communicator that follow each other: groups only between the same ranks. */
+static bool follows(const struct job *job, const struct operation *operation, const struct operation *other)
+{
+    size_t common = 0;
+
+    if (memcmp(other->communicator, operation->communicator, IDENTITY_BYTES) != 0)
+        return false;
+    if (is_for_all(operation) || is_for_all(other))
+        return true;
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
+        common += is_in(job, other, job->rank_operations.items[i].record.rank);
+    return common > 1;
+}
+
 /* What hosts that run ahead have given after it, and no GPU has begun, says nothing of it. */
 static bool is_last(const struct job *job, size_t index)
 {
@@ -75,22 +104,18 @@ static bool is_last(const struct job *job, size_t index)
 
     for (size_t i = index + 1; i < job->operations.count; i++) {
         const struct operation *other = &job->operations.items[i];
-        if (memcmp(other->communicator, operation->communicator, IDENTITY_BYTES) == 0 &&
+        if (follows(job, operation, other) &&
             (!began || (other->flags & RANK_OPERATION_NO_WIRE) != 0 || began_on_wire(job, other)))
             return false;
     }
     return true;
 }
 
-static bool is_collective(const struct operation *operation)
-{
-    return operation->kind != OPERATION_GROUP && operation->ranks_count > 1;
-}
-
 /* A rank that has not given the operation: it is gone, or its host is still heard of. */
 static bool is_missing(const struct ward *ward, const struct hanging *hanging, const struct host_member *member)
 {
-    return member->rank >= 0 && entered(ward->judge->job, hanging->operation, member->communicator_rank) == NULL &&
+    return member->rank >= 0 && is_for_all(&ward->judge->job->operations.items[hanging->operation]) &&
+           entered(ward->judge->job, hanging->operation, member->communicator_rank) == NULL &&
            (member->gone_ns != 0 || member->heard_ns >= hanging->began_ns + (uint64_t)ward->patience_ns);
 }
 
@@ -125,13 +150,6 @@ static uint64_t last_sign(const struct job *job, const struct operation *operati
     return last_ns;
 }
 
-/* A rank that held credit, or was given none, while others sent: part of it may also be what nobody saw. */
-static bool sent_nothing(const struct record_rank_operation *record)
-{
-    return (record->flags & (RANK_OPERATION_EXPECTED_UNKNOWN | RANK_OPERATION_NO_WIRE)) == 0 &&
-           record->observed_bytes == 0 && record->expected_bytes != 0;
-}
-
 /* All have given it, and each has sent something, or nobody has: it is over, or nothing says that it is not. */
 static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
 {
@@ -144,7 +162,7 @@ static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
         if (is_missing(ward, hanging, &ward->host->members.items[i]))
             return false;
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
-        silent += sent_nothing(&job->rank_operations.items[i].record);
+        silent += judge_sent_nothing(&job->rank_operations.items[i].record);
     return silent == 0 || !began_on_wire(job, operation);
 }
 
@@ -154,7 +172,7 @@ static void find_hanging(struct ward *ward)
 
     for (size_t i = 0; i < job->operations.count; i++) {
         const struct operation *operation = &job->operations.items[i];
-        if (!is_collective(operation) || !is_last(job, i))
+        if (operation->ranks_count < 2 || !is_last(job, i))
             continue;
         struct hanging hanging = {(int32_t)i, operation->start_ns, waited_until(ward, (int32_t)i)};
         uint64_t last_ns = last_sign(job, operation);
@@ -235,6 +253,41 @@ static void say_failure(struct verdict *verdict, const struct host_failure *fail
         judge_say(verdict, ": \"%.*s\"", (int)failure->text_bytes, failure->text);
 }
 
+/* A port that a rank uses and that went down since the operation before: hosts look at them once a second. */
+static bool find_loss(const struct ward *ward, const struct hanging *hanging, struct rail_loss *loss)
+{
+    const struct job *job = ward->judge->job;
+
+    return rails_lost(&job->evidence->rails, before_ns(job, hanging->operation), hanging->until_ns, loss);
+}
+
+static void say_loss(struct verdict *verdict, const struct rail_loss *loss, const struct hanging *hanging)
+{
+    int64_t after_ns = (int64_t)(loss->change->at_ns - hanging->began_ns);
+
+    judge_say(verdict,
+              "; the port %s/%u of rank %" PRId32
+              "'s host was seen %s %.1f ms %s the operation began, and %.1f ms before "
+              "that it had been active",
+              loss->port->device, loss->port->number, loss->rank, rdma_port_state_name(loss->change->state),
+              judge_ms(llabs(after_ns)), after_ns < 0 ? "before" : "after",
+              judge_ms((int64_t)(loss->change->at_ns - loss->change->before_ns)));
+    *(struct verdict_evidence *)array_add(&verdict->numbers) = (struct verdict_evidence){
+        .metric = "ports_lost",
+        .source = VERDICT_OF_RAIL,
+        .decides = false,
+        .priority = PRIORITY_NONE,
+        .side = EVIDENCE_SENDER,
+        .rank = loss->rank,
+        .from_ns = loss->change->before_ns,
+        .to_ns = loss->change->at_ns,
+        .amount = 1,
+        .usual = -1,
+        .first_row = loss->change->row,
+        .last_row = loss->change->row,
+    };
+}
+
 static void say_ranks(struct verdict *verdict, const struct ward *ward, const struct hanging *hanging, bool missing)
 {
     const struct job *job = ward->judge->job;
@@ -258,33 +311,50 @@ static void say_ranks(struct verdict *verdict, const struct ward *ward, const st
         judge_say(verdict, "none");
 }
 
-/*
- * The only rank that has sent nothing, though all have given the operation and data came to it: had the next one not
- * given it credit, that one would not send either. -1: there is none, or there are several.
- */
-static int32_t only_silent(const struct job *job, const struct operation *operation)
+/* Companions that are silent in their next operation too: which of them did not come to the one before nobody sees. */
+static void list_candidates(struct verdict *verdict, const struct job *job)
 {
-    int32_t found = -1;
+    const struct rank_operation *of = judge_rank_in(job, verdict->operation, verdict->rank);
+    struct companions *companions = companions_create(job);
+    companion_list list = {0};
 
-    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
-        const struct rank_operation *of = &job->rank_operations.items[i];
-        if (of->record.observed_bytes != 0)
-            continue;
-        if (found >= 0 || !sent_nothing(&of->record) || of->record.received_bytes == 0)
-            return -1;
-        found = of->rank;
-    }
-    return operation->ranks == (size_t)operation->ranks_count ? found : -1;
+    if (of != NULL)
+        companions_find(companions, (size_t)(of - job->rank_operations.items), &list);
+    for (size_t i = 0; i < list.count; i++)
+        if (list.items[i].next != COMPANION_NONE &&
+            judge_sent_nothing(&job->rank_operations.items[list.items[i].next].record))
+            judge_add_candidate(verdict, list.items[i].rank);
+    array_fini(&list);
+    companions_destroy(companions);
 }
 
-static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t rank)
+static void say_silent(struct verdict *verdict, const struct job *job, int32_t silent)
+{
+    const struct rank_operation *of = judge_rank_in(job, verdict->operation, silent);
+
+    if (of != NULL && of->record.received_bytes != 0)
+        judge_say(verdict,
+                  "; data came to rank %" PRId32 ", and all others have sent: it alone has not, as when its GPU does "
+                  "not begin the operation",
+                  silent);
+    else
+        judge_say(verdict,
+                  "; rank %" PRId32 " has sent nothing, as when its GPU does not begin the operation, and its "
+                  "operations before are over",
+                  silent);
+    list_candidates(verdict, job);
+    judge_say_candidates(verdict, "sent nothing");
+}
+
+/* `silent`: who is waited for, where nobody is missing; else -1. */
+static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t rank, int32_t silent)
 {
     struct job *job = ward->judge->job;
     const struct operation *operation = &job->operations.items[hanging->operation];
     const struct host_failure *failure = first_failure(ward, hanging);
+    struct rail_loss loss;
     struct verdict *verdict = array_add(&job->verdicts);
     int64_t waited_ns = (int64_t)(hanging->until_ns - hanging->began_ns);
-    int32_t silent = rank < 0 ? only_silent(job, operation) : -1;
 
     verdict->class = VERDICT_HANG;
     verdict->step = -1;
@@ -299,21 +369,24 @@ static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t
     if (silent >= 0)
         verdict->rank = silent;
     judge_say(verdict,
-              "%zu of %" PRId32 " ranks gave the operation, and it did not end within %.1f ms (the job's own "
+              "%zu of %" PRId32 " ranks asked for the operation, and it had not ended %.1f ms later, which is when "
+              "what was recorded ends (the job's own "
               "steps and their spread allow for %.1f ms); missing: ",
               operation->ranks, operation->ranks_count, judge_ms(waited_ns), judge_ms(ward->patience_ns));
     say_ranks(verdict, ward, hanging, true);
     if ((operation->flags & RANK_OPERATION_NO_WIRE) == 0) {
-        judge_say(verdict, "; no credit is known of: "); /* that of a rank to which nothing was sent is not */
+        judge_say(
+            verdict,
+            "; no buffer (credit) was seen to be offered by: "); /* that of a rank to which nothing was sent is not */
         say_ranks(verdict, ward, hanging, false);
     }
     if (silent >= 0)
-        judge_say(verdict,
-                  "; data came to rank %" PRId32 ", and all others have sent: it alone has not, as when its GPU does "
-                  "not begin the operation",
-                  silent);
+        say_silent(verdict, job, silent);
+    if (find_loss(ward, hanging, &loss))
+        say_loss(verdict, &loss, hanging);
     if (failure == NULL) {
-        judge_say(verdict, "; no sign of a failure was seen");
+        judge_say(verdict, "; no sign of a failure was seen: no error of a queue pair or of NCCL, no warning, no "
+                           "abort, no process that ended");
         return;
     }
     say_failure(verdict, failure, hanging);
@@ -341,9 +414,40 @@ static bool name_missing(struct ward *ward, const struct hanging *hanging, bool 
             continue;
         named = true;
         if (!has_verdict(ward->judge->job, member->rank))
-            judge_hang(ward, hanging, member->rank);
+            judge_hang(ward, hanging, member->rank, -1);
     }
     return named;
+}
+
+/* Nobody is missing: the operation that all others wait for, and who is silent there. */
+static void judge_silent(struct ward *ward)
+{
+    const struct job *job = ward->judge->job;
+    struct silence silence;
+
+    for (size_t i = 0; i < ward->hanging.count; i++) {
+        if (!judge_find_silent(job, ward->hanging.items[i].operation, &silence))
+            continue;
+        struct hanging root = {silence.operation, job->operations.items[silence.operation].start_ns,
+                               waited_until(ward, silence.operation)};
+        judge_hang(ward, &root, -1, silence.rank);
+        return;
+    }
+    judge_hang(ward, &ward->hanging.items[0], -1, -1);
+}
+
+/* Who used a port that went down is waited for, whoever else is missing behind it. */
+static bool name_loss(struct ward *ward)
+{
+    struct rail_loss loss;
+
+    for (size_t i = 0; i < ward->hanging.count; i++) {
+        if (!find_loss(ward, &ward->hanging.items[i], &loss))
+            continue;
+        judge_hang(ward, &ward->hanging.items[i], loss.rank, -1);
+        return true;
+    }
+    return false;
 }
 
 static int64_t patience(const struct job *job)
@@ -368,11 +472,13 @@ void judge_hangs(struct judge *judge)
     ward.host = &judge->job->evidence->host;
     ward.patience_ns = patience(judge->job);
     find_hanging(&ward);
-    for (size_t i = 0; i < ward.hanging.count; i++)
+    bool lost = name_loss(&ward);
+    for (size_t i = 0; i < ward.hanging.count && !lost; i++)
         named |= name_missing(&ward, &ward.hanging.items[i], false);
+    named |= lost;
     for (size_t i = 0; i < ward.hanging.count && !named; i++)
         named |= name_missing(&ward, &ward.hanging.items[i], true);
     if (!named && ward.hanging.count != 0)
-        judge_hang(&ward, &ward.hanging.items[0], -1);
+        judge_silent(&ward);
     array_fini(&ward.hanging);
 }

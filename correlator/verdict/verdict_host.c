@@ -13,8 +13,10 @@
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
 
-#define STANDS_OUT 2 /* times the usual, of what is counted */
-#define NOTED_PART 4 /* a duration that explains this part of the lateness is noted beside it */
+#define STANDS_OUT   2 /* times the usual, of what is counted */
+#define AROUND       5 /* steps before and after one whose cause is not seen */
+#define AROUND_LEAST 4 /* verdicts in them that have one */
+#define NOTED_PART   4 /* a duration that explains this part of the lateness is noted beside it */
 
 enum window {                 /* in which a rank can have lost its time */
               WINDOW_CALLER,  /* its operation before was over, and it had not given this one */
@@ -48,6 +50,7 @@ struct sight { /* of one kind */
 struct inquest {
     struct judge *judge;
     const struct host_evidence *host;
+    struct dense *dense;
     ARRAY(struct habit) habits;
     ARRAY(struct noisy) noisy;
     struct verdict *verdict;
@@ -242,9 +245,13 @@ static void look(struct inquest *inquest, size_t kind)
     sight->sum = sum_of(inquest, of, rank, window);
     if (sight->sum.first_row < 0)
         return;
-    sight->usual = usual_of(inquest, kind, window, span_of(rank, window));
-    sight->explains = of->weight != 0 &&
-                      (int64_t)sight->sum.most - sight->usual >= needed_ns(inquest, span_of(rank, window)) &&
+    struct span span = span_of(rank, window);
+    uint64_t dense =
+        dense_ns(inquest->dense, kind, &sight->sum, rank->rank, span.from_ns, span.to_ns, inquest->verdict->size_ns);
+    if (dense > sight->sum.likely)
+        sight->sum.likely = dense;
+    sight->usual = usual_of(inquest, kind, window, span);
+    sight->explains = of->weight != 0 && (int64_t)sight->sum.most - sight->usual >= needed_ns(inquest, span) &&
                       (int64_t)sight->sum.likely - sight->usual >= size_of(inquest) / 2;
 }
 
@@ -443,6 +450,56 @@ static void ask(struct inquest *inquest)
     inquest->verdict->class = class;
 }
 
+/* ---- one streak, one cause ---- */
+
+static bool is_plain(const struct verdict *verdict)
+{
+    return verdict->class == VERDICT_HOST_LATE || verdict->class == VERDICT_GPU_LATE;
+}
+
+/* The cause that nearly all of the rank's verdicts in the steps around have; the verdict's own class: there is none. */
+static enum verdict_class cause_around(const struct job *job, size_t index)
+{
+    const struct verdict *verdict = &job->verdicts.items[index];
+    size_t counts[VERDICT_CLASSES] = {0};
+    size_t all = 0;
+
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        const struct verdict *other = &job->verdicts.items[i];
+        if (i == index || other->rank != verdict->rank || other->peer_rank >= 0 || other->step < 0 ||
+            abs(other->step - verdict->step) > AROUND)
+            continue;
+        counts[other->class]++;
+        all++;
+    }
+    for (enum verdict_class class = VERDICT_HOST_NO_CPU; class <= VERDICT_HOST_PROXY; class ++)
+        if (counts[class] >= AROUND_LEAST && counts[class] + 1 >= all)
+            return verdict->class == VERDICT_GPU_LATE && class != VERDICT_HOST_PROXY ? verdict->class : class;
+    return verdict->class;
+}
+
+/*
+ * At the edges of a run a sum is mostly of quiet steps, or not yet told. What one rank has step after step has one
+ * cause.
+ */
+static void share_causes(struct job *job)
+{
+    enum verdict_class *classes = array_zeroed((job->verdicts.count + 1) * sizeof *classes);
+
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        const struct verdict *verdict = &job->verdicts.items[i];
+        classes[i] = is_plain(verdict) && verdict->rank >= 0 ? cause_around(job, i) : verdict->class;
+    }
+    for (size_t i = 0; i < job->verdicts.count; i++) {
+        struct verdict *verdict = &job->verdicts.items[i];
+        if (classes[i] == verdict->class)
+            continue;
+        judge_say(verdict, "; in the steps beside it its cause was seen: %s", verdict_class_name(classes[i]));
+        verdict->class = classes[i];
+    }
+    free(classes);
+}
+
 void judge_hosts(struct judge *judge)
 {
     struct inquest inquest = {.judge = judge};
@@ -451,6 +508,7 @@ void judge_hosts(struct judge *judge)
         return;
     inquest.host = &judge->job->evidence->host;
     list_noisy(&inquest);
+    inquest.dense = dense_create(judge);
     for (size_t i = 0; i < judge->job->verdicts.count; i++) {
         struct verdict *verdict = &judge->job->verdicts.items[i];
         const struct rank_operation *of = judge_rank_in(judge->job, verdict->operation, verdict->rank);
@@ -460,6 +518,8 @@ void judge_hosts(struct judge *judge)
         inquest.index = (size_t)(of - judge->job->rank_operations.items);
         ask(&inquest);
     }
+    share_causes(judge->job);
+    dense_destroy(inquest.dense);
     array_fini(&inquest.habits);
     array_fini(&inquest.noisy);
 }

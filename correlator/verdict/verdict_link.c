@@ -2,8 +2,8 @@
 /*
  * Slow links. A pair is slow in a step when its messages' median pace over the step's operations is SLOW_TIMES the
  * job's median pace, in a streak of steps, or once by far more than the job's spread; verdict_slower.c finds those that
- * are slower than usual by less. Invariant: pairs over one port in
- * one direction share one verdict a step.
+ * are slower than usual by less. Where both directions of a port are slow, it is the device. Invariant: pairs over one
+ * port in one direction share one verdict a step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +31,11 @@ static int by_pair(const void *a, const void *b)
     if (left->to != right->to)
         return left->to < right->to ? -1 : 1;
     return (left->pair > right->pair) - (left->pair < right->pair);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 static int64_t excess_limit(const struct judge *judge)
@@ -120,7 +125,8 @@ struct port_cost judge_port_cost(const struct judge *judge, const struct pair_ti
         int64_t duration = (int64_t)job->steps.items[i].duration_ns;
         if ((states[i] & 2) != 0 && ((states[i - 1] & 2) != 0 || !lasting))
             with[with_count++] = duration;
-        else if (states[i] == 0 && (i >= WARM_STEPS || job->steps.count <= WARM_STEPS + 1))
+        else if (states[i] == 0 && job->steps.items[i].kind == STEP_TRAINING &&
+                 (i >= WARM_STEPS || job->steps.count <= WARM_STEPS + 1))
             without[without_count++] = duration;
     }
     struct port_cost cost = {.known = without_count != 0};
@@ -157,6 +163,7 @@ static struct slow_port sum_port(const struct judge *judge, size_t from)
     return port;
 }
 
+/* `cost` below 0: it is not to be said. */
 static void say_port(const struct judge *judge, struct verdict *verdict, const struct slow_port *port, int64_t cost)
 {
     const struct pair_time *worst = port->worst;
@@ -167,12 +174,15 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
         "%.1f ms on the job's median link (%.2f MB/s)",
         worst->from, worst->to, judge_ms((int64_t)worst->active_ns), (double)worst->bytes / 1024,
         (double)worst->bytes * 1e3 / (double)worst->active_ns,
-        judge_ms((int64_t)blame_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
+        judge_ms((int64_t)pair_time_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
+    judge_say_rate(judge, verdict, worst);
     if (worst->transit_ns > 0)
         judge_say(verdict, "; the last of them was %.3f ms on the way", judge_ms(worst->transit_ns));
     if (port->pairs > 1)
         judge_say(verdict, "; %u pairs over port %s are slow, %.1f ms too long in all", port->pairs, verdict->device,
                   judge_ms(port->excess_ns));
+    if (cost < 0)
+        return;
     if (cost > 0)
         judge_say(verdict, "; steps with this slow link are %.1f ms longer than those without (medians)",
                   judge_ms(cost));
@@ -185,8 +195,10 @@ static void judge_port(struct judge *judge, size_t from, int64_t limit)
 {
     struct slow_port port = sum_port(judge, from);
     int64_t cost = judge_port_cost(judge, port.worst).cost_ns;
-    struct verdict *verdict = array_add(&judge->job->verdicts);
 
+    if (cost <= 0 && port.excess_ns <= array_multiple(judge->share_ns, SHARES_ALONE)) /* no step is shorter without */
+        return;
+    struct verdict *verdict = array_add(&judge->job->verdicts);
     verdict->class = VERDICT_NETWORK_SLOW;
     verdict->step = port.worst->step;
     verdict->rank = port.worst->from;
@@ -195,7 +207,106 @@ static void judge_port(struct judge *judge, size_t from, int64_t limit)
     verdict->operation = port.worst->operation;
     verdict->size_ns = (uint64_t)(cost > 0 ? cost : port.excess_ns);
     verdict->confidence = judge_confidence(judge, port.excess_ns, limit, verdict->operation);
-    say_port(judge, verdict, &port, cost);
+    say_port(judge, verdict, &port, larger(cost, 0));
+}
+
+/* The first slow pair of the step at the other direction of the same rank's port, or NULL. */
+static const struct pair_time *other_direction(const struct judge *judge, size_t index)
+{
+    const struct pair_time *pairs = judge->pairs.items, *pair = &pairs[index];
+    size_t from = index;
+
+    while (from > 0 && pairs[from - 1].step == pair->step)
+        from--;
+    for (size_t i = from; i < judge->pairs.count && pairs[i].step == pair->step; i++)
+        if (pairs[i].slow && pairs[i].at_receiver != pair->at_receiver && port_rank(&pairs[i]) == port_rank(pair))
+            return &pairs[i];
+    return NULL;
+}
+
+/* All that comes to the sender in the step was longer on its way than usual: it queues where its device takes it in. */
+static const struct pair_time *comes_late(const struct judge *judge, size_t index)
+{
+    const struct pair_time *pairs = judge->pairs.items, *pair = &pairs[index], *found = NULL;
+    size_t from = index;
+
+    while (from > 0 && pairs[from - 1].step == pair->step)
+        from--;
+    for (size_t i = from; i < judge->pairs.count && pairs[i].step == pair->step; i++) {
+        if (pairs[i].to != pair->from)
+            continue;
+        if (!pairs[i].delayed)
+            return NULL;
+        found = &pairs[i];
+    }
+    return pair->at_receiver ? NULL : found;
+}
+
+/*
+ * Both directions of one port are slow: it is the device. Its second direction adds no verdict. `late`: instead of a
+ * slow other direction, one whose messages were late.
+ */
+static void judge_device(struct judge *judge, size_t index, const struct pair_time *other, const struct pair_time *late,
+                         int64_t limit)
+{
+    struct slow_port port = sum_port(judge, index), back = {0};
+    int64_t cost = judge_port_cost(judge, port.worst).cost_ns;
+
+    if (other != NULL && other < &judge->pairs.items[index])
+        return;
+    if (other != NULL)
+        back = sum_port(judge, (size_t)(other - judge->pairs.items));
+    int64_t excess = larger(port.excess_ns, back.excess_ns);
+    struct verdict *verdict = array_add(&judge->job->verdicts);
+    verdict->class = VERDICT_NIC_SLOW;
+    verdict->step = port.worst->step;
+    verdict->rank = port_rank(port.worst);
+    verdict->peer_rank = -1;
+    memcpy(verdict->device, port.worst->device, sizeof port.worst->device);
+    verdict->operation = port.worst->operation;
+    verdict->size_ns = (uint64_t)(cost > 0 ? cost : excess);
+    verdict->confidence = judge_confidence(judge, excess, limit, verdict->operation);
+    say_port(judge, verdict, &port, other != NULL ? -1 : larger(cost, 0));
+    judge_say(verdict, "; the other way ");
+    if (other != NULL)
+        say_port(judge, verdict, &back, larger(cost, 0));
+    else
+        judge_say(verdict, "what came to it was longer on its way than usual: of rank %d the last of it %.3f ms",
+                  late->from, judge_ms(late->transit_ns));
+}
+
+/* How many pairs of the same step are slow to the same rank, and from the same one; the pairs are sorted by step. */
+static void count_company(const struct judge *judge, size_t index, unsigned *same_to, unsigned *same_from)
+{
+    const struct pair_time *pairs = judge->pairs.items, *pair = &pairs[index];
+    size_t from = index, to = index;
+
+    while (from > 0 && pairs[from - 1].step == pair->step)
+        from--;
+    while (to < judge->pairs.count && pairs[to].step == pair->step)
+        to++;
+    *same_to = *same_from = 0;
+    for (size_t i = from; i < to; i++) {
+        *same_to += pairs[i].slow && pairs[i].to == pair->to;
+        *same_from += pairs[i].slow && pairs[i].from == pair->from;
+    }
+}
+
+/* Where several ranks are slow to send to one, it is that one's port, though theirs may show it. */
+static void place_at_receivers(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->pairs.count; i++) {
+        struct pair_time *pair = &judge->pairs.items[i];
+        unsigned same_to, same_from;
+        if (!pair->slow || pair->at_receiver)
+            continue;
+        count_company(judge, i, &same_to, &same_from);
+        const struct rank_operation *receiver = judge_rank_in(judge->job, pair->operation, pair->to);
+        if (same_to < 2 || same_from > 1 || receiver == NULL || receiver->record.device[0] == '\0')
+            continue;
+        pair->at_receiver = true;
+        memcpy(pair->device, receiver->record.device, sizeof pair->device);
+    }
 }
 
 void judge_links(struct judge *judge)
@@ -204,12 +315,19 @@ void judge_links(struct judge *judge)
 
     mark_slow(judge, limit);
     judge_slower(judge);
+    place_at_receivers(judge);
     for (size_t i = 0; i < judge->pairs.count; i++) {
         const struct pair_time *pair = &judge->pairs.items[i];
         bool done = false;
-        for (size_t j = i; j-- > 0 && judge->pairs.items[j].step == pair->step && !done;)
+        for (size_t j = i; pair->slow && j-- > 0 && judge->pairs.items[j].step == pair->step && !done;)
             done = judge_same_port(pair, &judge->pairs.items[j]);
-        if (pair->slow && !done)
+        if (!pair->slow || done)
+            continue;
+        const struct pair_time *other = other_direction(judge, i);
+        const struct pair_time *late = other == NULL ? comes_late(judge, i) : NULL;
+        if (other == NULL && late == NULL)
             judge_port(judge, i, limit);
+        else
+            judge_device(judge, i, other, late, limit);
     }
 }

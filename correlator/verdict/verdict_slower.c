@@ -11,11 +11,14 @@
 #include "correlator/job/streak.h"
 #include "correlator/verdict/verdict_private.h"
 
-#define SPREADS    4
-#define LIKE_LINKS 3 /* fewer do not tell what is usual of links */
-#define AROUND     2 /* steps before and after one whose median is taken: what is slow is so in most steps */
-#define MOST_PARTS 2 /* of what the slowest link lost, another must have lost this part */
-#define COST_TIMES 2 /* times what a link lost: a longer step has another cause */
+#define SPREADS     4
+#define LOWER_TIMES 2  /* an even scatter's spread to that of its lower half */
+#define LOWER_STEPS 12 /* of fewer the lower half says nothing */
+#define LIKE_LINKS  3  /* fewer do not tell what is usual of links */
+#define AROUND      2  /* steps before and after one whose median is taken: what is slow is so in most steps */
+#define MOST_PARTS  2  /* of what the slowest link lost, another must have lost this part */
+#define LATE_PARTS  2  /* of what the steps are longer: a sender that is itself late by that part explains them */
+#define COST_TIMES  2  /* times what a link lost: a longer step has another cause */
 
 enum measure { MEASURE_PACE, MEASURE_TRANSIT, MEASURES };
 
@@ -44,12 +47,22 @@ static int64_t value_of(const struct pair_time *pair, enum measure measure)
     return measure == MEASURE_PACE ? (int64_t)pair->pace : pair->transit_ns;
 }
 
-static void measure_link(struct link *link, enum measure measure, int64_t *values)
+static void fill_values(const struct link *link, enum measure measure, int64_t *values)
 {
     for (size_t i = 0; i < link->count; i++)
         values[i] = value_of(link->steps[i], measure);
+}
+
+/* The lower half's says as much of steps that scatter evenly, and is not moved by slow steps that scatter. */
+static void measure_link(struct link *link, enum measure measure, int64_t *values)
+{
+    fill_values(link, measure, values);
     link->usual[measure] = array_quantile(values, link->count, 250);
+    int64_t lower = array_multiple(array_spread(values, (link->count + 1) / 2), LOWER_TIMES);
+    fill_values(link, measure, values);
     link->spread[measure] = array_spread(values, link->count);
+    if (link->count >= LOWER_STEPS && lower < link->spread[measure])
+        link->spread[measure] = lower;
 }
 
 static struct pair_time **list_links(struct judge *judge, link_list *links)
@@ -108,7 +121,7 @@ static int64_t median_spread(const link_list *links, enum measure measure)
 static int64_t lost_ns(const struct link *link, const struct pair_time *pair, enum measure measure)
 {
     return measure == MEASURE_PACE
-               ? (int64_t)pair->active_ns - (int64_t)blame_usual_ns(pair->bytes, (uint64_t)link->usual[measure])
+               ? (int64_t)pair->active_ns - (int64_t)pair_time_usual_ns(pair->bytes, (uint64_t)link->usual[measure])
                : pair->transit_ns - link->usual[measure];
 }
 
@@ -141,6 +154,7 @@ static void mark_link(const struct judge *judge, struct link *link, enum measure
             continue;
         pair->excess_ns = pair->slower && pair->excess_ns > lost ? pair->excess_ns : lost;
         pair->slower = true;
+        pair->delayed |= measure == MEASURE_TRANSIT;
     }
     free(values);
     free(common);
@@ -160,7 +174,32 @@ static void keep_most(struct pair_time *pairs, size_t count)
     }
 }
 
-/* The steps are longer for it, and not by so much more than it lost that something else must have lengthened them. */
+/* By how much the link's sender was itself late with its data in the link's slower steps: the lower median. */
+static int64_t sender_late_ns(const struct judge *judge, const struct link *link)
+{
+    int64_t *late = array_zeroed((link->count + 1) * sizeof *late);
+    size_t count = 0;
+
+    for (size_t i = 0; i < link->count; i++)
+        if (link->steps[i]->slower)
+            late[count++] = judge_late_ns(judge, link->steps[i]->step, link->steps[i]->from);
+    int64_t median = array_median(late, count);
+    free(late);
+    return median;
+}
+
+static bool is_delayed(const struct link *link)
+{
+    for (size_t i = 0; i < link->count; i++)
+        if (link->steps[i]->slower && link->steps[i]->delayed)
+            return true;
+    return false;
+}
+
+/*
+ * The steps are longer for it, and not by so much more than it lost that something else must have lengthened them: what
+ * each message waits on its way adds up from one to the next, and shows in no pace.
+ */
 static bool costs_steps(const struct judge *judge, const struct link *link, const struct pair_time *pair)
 {
     struct port_cost cost = judge_port_cost(judge, pair);
@@ -168,7 +207,9 @@ static bool costs_steps(const struct judge *judge, const struct link *link, cons
 
     if (!cost.known)
         return true;
-    if (lost > judge->share_ns && cost.cost_ns > array_multiple(lost, COST_TIMES))
+    if (!is_delayed(link) && lost > judge->share_ns && cost.cost_ns > array_multiple(lost, COST_TIMES))
+        return false;
+    if (sender_late_ns(judge, link) > cost.cost_ns / LATE_PARTS) /* that is what the others wait for */
         return false;
     return cost.cost_ns > judge->share_ns && cost.cost_ns > cost.spread_ns;
 }

@@ -23,6 +23,8 @@
 #define SCAN_MS 1000
 /* How often queue pairs that were there are looked at again. */
 #define RESIDENT_TICKS 200
+/* How often the ports of RDMA devices are looked at. */
+#define PORTS_TICKS 20
 /* A probe takes its time before it hands its event over. */
 #define HAND_OVER_NS 1000000
 
@@ -50,6 +52,20 @@ static void read_mappings(struct agent *agent)
         return;
     counter_add(agent->counters, COUNT_MAPPINGS_LOST, lost);
     scan_processes(agent);
+}
+
+static void tell_port(void *context, const struct record_rdma_port *port)
+{
+    struct agent *agent = context;
+    struct record_rdma_port record = *port;
+    publisher_add(agent->publisher, RECORD_RDMA_PORT, &record);
+}
+
+static void look_at_ports(struct agent *agent)
+{
+    const bool all = publisher_epoch(agent->publisher) != agent->described_epoch;
+    if (all || agent->ticks % PORTS_TICKS == 1)
+        machine_ports_look(&agent->ports, publisher_now_ns(agent->publisher), all, tell_port, agent);
 }
 
 static void describe_again(struct agent *agent)
@@ -99,7 +115,7 @@ static int look_at_places(struct agent *agent)
     counter_set(agent->counters, COUNT_PROBES_LEAVING, counts.leaving);
     if (agent->ready || !agent->discovered || counts.waiting != 0)
         return 0;
-    agent->ready = true;
+    __atomic_store_n(&agent->ready, true, __ATOMIC_RELAXED);
     const int error = read_residents(agent);
     log_info("ready: all probes are set, %.1f s after the start", (double)(clock_now_ns() - agent->started_ns) / 1e9);
     return error;
@@ -139,6 +155,7 @@ static int tick(struct agent *agent)
         return looked;
     scan_now_and_then(agent);
     const int published = publisher_tick(agent->publisher);
+    look_at_ports(agent);
     describe_again(agent);
     return published;
 }
@@ -159,6 +176,10 @@ static int attend(struct agent *agent, int descriptor)
     }
     if (descriptor == probe_descriptor(agent->probe))
         return probe_read(agent->probe);
+    if (descriptor == reload_descriptor(agent->options->reload)) {
+        agent_reload(agent, agent->options);
+        return 0;
+    }
     agent->ends = true; /* a signal */
     return 0;
 }
@@ -213,9 +234,12 @@ static int open_poll(struct agent *agent)
     if (agent->poll < 0 || agent->timer < 0 || agent->signals < 0 ||
         timerfd_settime(agent->timer, 0, &interval, NULL) != 0)
         return log_error_return(-errno, "cannot set up waiting: %s", strerror(errno));
-    const int descriptors[] = {agent->signals, probe_descriptor(agent->probe), agent->timer,
+    const int descriptors[] = {agent->signals,
+                               probe_descriptor(agent->probe),
+                               agent->timer,
                                agent->watch == NULL ? -1 : watch_descriptor(agent->watch),
-                               agent->control == NULL ? -1 : control_descriptor(agent->control)};
+                               agent->control == NULL ? -1 : control_descriptor(agent->control),
+                               reload_descriptor(agent->options->reload)};
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
         const int error = descriptors[i] < 0 ? 0 : poll_add(agent, descriptors[i]);
         if (error != 0)
@@ -229,6 +253,7 @@ static int open_publisher(struct agent *agent, const struct agent_options *optio
     agent->counter_table = (struct counter_table){counter_specs, agent->counters, HOST_COUNTERS};
     struct publisher_options publisher = {.json = options->json, .emitter = options->emitter};
     publisher.emitter.kind = EMITTER_HOST;
+    publisher.emitter.outlet = "host";
     publisher.emitter.instance = "host";
     publisher.emitter.clock_offset_ns = clock_offset_ns;
     publisher.emitter.counters = &agent->counter_table;
@@ -280,6 +305,9 @@ static int open_parts(struct agent *agent, const struct agent_options *options)
         error = discovery_create(&agent->discovery, &discovery_options);
     if (error == 0)
         error = agent_open_requests(agent, options);
+    if (error == 0)
+        error = exposition_open(&agent->exposition, &options->http, &agent->counter_table,
+                                publisher_emitter(agent->publisher), &agent->ready);
     if (error == 0)
         error = open_poll(agent);
     log_debug("the probes' clock is %lld ns from this process's, within %llu ns", (long long)clock_offset_ns,
@@ -338,7 +366,8 @@ int agent_check(const struct agent_options *options)
 
 int agent_run(const struct agent_options *options)
 {
-    static struct agent agent = {.poll = -1, .timer = -1, .signals = -1};
+    static struct agent agent = {.poll = -1, .timer = -1, .signals = -1, .ports.root = ""};
+    agent.options = options;
     agent.started_ns = clock_now_ns();
     int error = open_parts(&agent, options);
     if (error == 0)
@@ -347,6 +376,7 @@ int agent_run(const struct agent_options *options)
         error = run(&agent);
     if (error == 0)
         error = tick(&agent);
+    exposition_close(&agent.exposition);
     const int closed = publisher_close(&agent.publisher);
     close_parts(&agent);
     return error != 0 ? error : closed;

@@ -9,16 +9,21 @@
 #include <stdint.h>
 
 #include "wire/emitter.h"
+#include "wire/metric/metric_page.h"
 #include "wire/option.h"
+#include "wire/reload.h"
 
 struct agent_options {
     struct emitter_options emitter; /* kind, instance, clock and counters are the agent's */
     const char *control;            /* NULL = nobody is heard */
+    struct metric_page_place http;  /* where metrics are served */
     struct option_list roots;
     struct option_list libraries;
     uint64_t buffer_bytes;
     uint64_t probe_time_ns; /* of each second of a process; 1 s = as much as probes take */
     bool json;
+    bool verbose;
+    struct reload *reload; /* which changes probe_time_ns and verbose */
 };
 
 /* Runs until SIGINT or SIGTERM. 0 or -errno, logged. */

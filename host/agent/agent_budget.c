@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the probes may take of the job's time: counts their hits, and has some taken away when they take more. */
 #include "host/agent/agent_private.h"
+#include "wire/log.h"
 
 #define SECOND_NS 1000000000u
 /* What following a thread takes when it leaves a CPU or comes to one, waking included: tests/bench/host/bench_switch.
@@ -40,11 +41,24 @@ void agent_keep_within_budget(struct agent *agent, uint64_t now_ns)
     probe_set_duty(agent->probe, DUTY_DELAY, agent->hits.processes != 0 && budget_allows(agent->budget, DUTY_DELAY));
 }
 
+static double share_of(const struct agent_options *options)
+{
+    return options->probe_time_ns == SECOND_NS ? 1e9 : (double)options->probe_time_ns / SECOND_NS;
+}
+
+void agent_reload(struct agent *agent, const struct agent_options *options)
+{
+    if (!reload_take(options->reload))
+        return;
+    budget_set_share(agent->budget, share_of(options));
+    log_set_level(options->verbose ? LOG_DEBUG : LOG_INFO);
+}
+
 int agent_open_budget(struct agent *agent, const struct agent_options *options)
 {
     struct cost cost;
     struct budget_options budget = {
-        .share = options->probe_time_ns == SECOND_NS ? 1e9 : (double)options->probe_time_ns / SECOND_NS,
+        .share = share_of(options),
         .set = set_duty,
         .context = agent,
     };

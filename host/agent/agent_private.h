@@ -8,10 +8,12 @@
 #include "host/agent/agent.h"
 #include "host/agent/budget.h"
 #include "host/counter.h"
+#include "host/exposition.h"
 #include "host/follow/control.h"
 #include "host/follow/follow.h"
 #include "host/follow/work.h"
 #include "host/library/discovery.h"
+#include "host/machine/machine_port.h"
 #include "host/probe/probe.h"
 #include "host/probe/watch.h"
 #include "host/publisher.h"
@@ -22,13 +24,15 @@
 
 /* A library with probes, as it was when they were ordered. */
 struct noted_library {
-    bool splits; /* it defines ncclCommSplit */
+    bool splits;      /* it defines ncclCommSplit */
+    uint32_t version; /* as ncclGetVersion gives it; 0 = not known */
     uint64_t mapped_ns;
     char kinds[128];
     char path[256];
 };
 
 struct agent {
+    const struct agent_options *options;
     uint64_t counters[HOST_COUNTERS];
     struct counter_table counter_table;
     struct probe *probe;
@@ -37,7 +41,8 @@ struct agent {
     struct discovery *discovery;
     struct tracker *tracker;
     struct publisher *publisher;
-    struct control *control; /* NULL = nobody is heard */
+    struct exposition *exposition; /* NULL = nobody watches */
+    struct control *control;       /* NULL = nobody is heard */
     struct follow *follow;
     struct work *work;
     struct noted_library libraries[LIBRARIES_NOTED]; /* by number */
@@ -51,6 +56,7 @@ struct agent {
     struct budget_hits hits;
     uint64_t calls; /* of `hits` */
     uint64_t described_epoch;
+    struct machine_ports ports;
     int poll;
     int timer;
     int signals;
@@ -80,4 +86,7 @@ void agent_read_requests(struct agent *agent);
 /* ---- agent_budget.c ---- */
 
 int agent_open_budget(struct agent *agent, const struct agent_options *options);
+
+/* SIGHUP came. */
+void agent_reload(struct agent *agent, const struct agent_options *options);
 void agent_keep_within_budget(struct agent *agent, uint64_t now_ns);

@@ -34,6 +34,12 @@ static bool library_splits(void *context, uint64_t number)
     return number < LIBRARIES_NOTED && agent->libraries[number].splits;
 }
 
+static uint32_t library_version(void *context, uint64_t number)
+{
+    const struct agent *agent = context;
+    return number < LIBRARIES_NOTED ? agent->libraries[number].version : 0;
+}
+
 static void find_library_path(void *context, uint32_t pid, uint64_t number, char *path, size_t path_bytes)
 {
     const struct agent *agent = context;
@@ -76,6 +82,7 @@ static void find_layout(struct agent *agent, const struct library *library, int 
         return;
     }
     probe_set_layout(agent->probe, library->number, &layout);
+    agent->libraries[library->number].version = layout.version;
     log_debug("%s: version %u, rank at %u of a communicator, hash %s", library->path, layout.version, layout.rank_bytes,
               layout.has_hash ? "before it" : "unknown: this version has none");
 }
@@ -123,7 +130,7 @@ void agent_look_at_mapping(void *context, pid_t pid, const struct mapping *mappi
 struct tracker_system agent_tracker_system(struct agent *agent)
 {
     return (struct tracker_system){
-        library_splits, find_library_path, read_gid, identify, is_running, follow, publish, agent,
+        library_splits, library_version, find_library_path, read_gid, identify, is_running, follow, publish, agent,
     };
 }
 

@@ -100,6 +100,11 @@ uint64_t budget_tick(struct budget *budget, uint64_t now_ns, const struct budget
     return budget->times;
 }
 
+void budget_set_share(struct budget *budget, double share)
+{
+    budget->options.share = share;
+}
+
 double budget_share(const struct budget *budget)
 {
     return budget->share;

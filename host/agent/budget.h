@@ -30,6 +30,9 @@ struct budget;
 int budget_create(struct budget **budget, const struct budget_options *options);
 void budget_destroy(struct budget **budget);
 
+/* Another share from now on: what was given up for the old one is tried again as after any other. */
+void budget_set_share(struct budget *budget, double share);
+
 /* Hits so far, and the processes that they were of now. */
 struct budget_hits {
     uint64_t total[DUTIES][COSTS];

@@ -15,7 +15,8 @@ struct job_process {
     uint32_t flags;        /* enum event_process_flag */
     uint32_t failures;     /* causes that were told without a communicator, a bit each */
     uint32_t warnings;     /* of the collective library */
-    bool splits;           /* its collective library knows ncclCommSplit */
+    uint32_t version;      /* its collective library's, as ncclGetVersion gives it; 0 = not known */
+    bool splits;           /* that library knows ncclCommSplit */
     bool lineage_complete; /* every thread that serves a communicator has been seen to be born */
 };
 

@@ -19,6 +19,8 @@ struct tracker;
 struct tracker_system {
     /* Whether the collective library defines ncclCommSplit. */
     bool (*library_splits)(void *context, uint64_t library);
+    /* What its ncclGetVersion gives; 0 = not known. */
+    uint32_t (*library_version)(void *context, uint64_t library);
     /* The collective library's file as the process sees it; NUL-terminated, "" = unknown. */
     void (*library_path)(void *context, uint32_t pid, uint64_t library, char *path, size_t path_bytes);
     /* A device's own GID as the process sees it: 0 or -errno. */

@@ -14,8 +14,11 @@
 #define THREADS_MAX        65536
 #define RESULT_IN_PROGRESS 7 /* ncclInProgress */
 
-static void publish_communicator(struct tracker *tracker, const struct communicator *communicator)
+static void publish_communicator(struct tracker *tracker, struct communicator *communicator)
 {
+    const struct job_process *process = job_by_number(tracker->jobs, communicator->record.process);
+    if (process != NULL)
+        communicator->record.library_version = process->version;
     tracker_publish(tracker, RECORD_COMMUNICATOR, &communicator->record, sizeof communicator->record);
 }
 

@@ -84,10 +84,12 @@ void tracker_on_process(struct tracker *tracker, const void *bytes)
     _Static_assert(sizeof process->record.command == sizeof event->command, "command");
     memcpy(process->record.command, event->command, sizeof event->command);
     char path[sizeof process->record.library + 1] = "";
-    if ((event->flags & PROCESS_COLLECTIVE) != 0 && process->record.library[0] == '\0')
-        process->splits = tracker->system.library_splits(tracker->system.context, event->library);
-    if ((event->flags & PROCESS_COLLECTIVE) != 0 && process->record.library[0] == '\0')
-        tracker->system.library_path(tracker->system.context, event->header.tgid, event->library, path, sizeof path);
+    if ((event->flags & PROCESS_COLLECTIVE) != 0 && process->record.library[0] == '\0') {
+        const struct tracker_system *system = &tracker->system;
+        process->splits = system->library_splits(system->context, event->library);
+        process->version = system->library_version(system->context, event->library);
+        system->library_path(system->context, event->header.tgid, event->library, path, sizeof path);
+    }
     if (path[0] != '\0')
         memcpy(process->record.library, path, sizeof process->record.library);
     publish_process(tracker, process);

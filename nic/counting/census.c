@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nic/exposition/exposition.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 
@@ -27,7 +28,7 @@ static int open_all(struct worker *worker, struct source *source, const struct c
     if (error == 0 && report != NULL)
         report_begin(report, options->name);
     if (error == 0 && options->is_published)
-        error = worker_publish(worker, &publisher);
+        error = worker_publish(worker, &publisher, options->http->address != NULL);
     if (error == 0 && options->is_published)
         publisher_tell(worker->publisher, source);
     return error != 0 ? error : port_watch_start(worker, &options->ports, true);
@@ -58,10 +59,15 @@ int census_run(struct source *source, const struct census_options *options, stru
                const atomic_bool *stop)
 {
     static struct worker worker;
+    const struct worker *const workers[] = {&worker};
+    struct exposition *exposition = NULL;
     int error = open_all(&worker, source, options, report);
 
     if (error == 0)
+        error = exposition_open(&exposition, options->http, workers, 1);
+    if (error == 0)
         error = pass_all(&worker, options, report, stop);
+    exposition_close(&exposition);
     int close_error = worker_close(&worker);
     return error != 0 ? error : close_error;
 }

@@ -7,13 +7,15 @@
 
 #include "nic/port/port_watch.h"
 #include "nic/report.h"
+#include "wire/metric/metric_page.h"
 
 struct census_options {
     const char *name; /* of the source's kind */
     struct publisher_options publisher;
     struct port_watch_options ports;
-    bool is_published;    /* there is a link, or a capture file */
-    uint64_t duration_ns; /* 0 = until it is stopped */
+    bool is_published;                    /* there is a link, or a capture file */
+    uint64_t duration_ns;                 /* 0 = until it is stopped */
+    const struct metric_page_place *http; /* where metrics are served: never NULL, its address may be */
 };
 
 /* Takes over the source, which is open; `report` may be NULL. -errno after logging. */

@@ -37,7 +37,12 @@ static void pass_port_counters(struct counting *counting)
     }
 }
 
-/* Says what the source can see; again when its grain has become another by half. */
+static bool is_much(uint64_t number, uint64_t told)
+{
+    return number > told + told / 2 || number < told / 2;
+}
+
+/* Says what the source can see; again when that has become another, or a number in it another by half. */
 static void pass_grain(struct counting *counting)
 {
     struct record_traffic_source description;
@@ -53,10 +58,11 @@ static void pass_grain(struct counting *counting)
     source_describe(counting->source, &description);
     if (description.grain_ns == 0)
         description.grain_ns = counting->fallback_grain_ns;
-    uint64_t told = counting->told_grain_ns;
-    if (told != 0 && description.grain_ns <= told + told / 2 && description.grain_ns >= told / 2)
+    const struct record_traffic_source *told = &counting->told;
+    if (told->kind != 0 && told->fields == description.fields && !is_much(description.grain_ns, told->grain_ns) &&
+        !is_much(description.stamp_bound_ns, told->stamp_bound_ns))
         return;
-    counting->told_grain_ns = description.grain_ns == 0 ? 1 : description.grain_ns;
+    counting->told = description;
     description.at_ns = counting->publisher == NULL ? now_ns : publisher_now_ns(counting->publisher);
     if (counting->publisher != NULL)
         publisher_set_source(counting->publisher, &description);

@@ -22,9 +22,9 @@ struct counting {
     uint64_t told_refused;
     struct port_counters *port_counters; /* NULL: none are watched */
     uint64_t epoch;                      /* of the publisher, when the endpoints were last all handed out */
-    uint64_t told_grain_ns;
-    uint64_t fallback_grain_ns; /* where the source knows none: the window */
-    uint64_t due_ns;            /* of the grain */
+    struct record_traffic_source told;   /* kind 0: nothing yet */
+    uint64_t fallback_grain_ns;          /* where the source knows none: the window */
+    uint64_t due_ns;                     /* of what it tells of itself */
 };
 
 /* Passes on what is there. Cheap when nothing is. */

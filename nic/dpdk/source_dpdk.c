@@ -203,9 +203,15 @@ static size_t list_dpdk(const struct source *source, struct record_port *ports, 
 
 static void describe_dpdk(const struct source *source, struct record_traffic_source *description)
 {
-    const struct shared *shared = ((const struct dpdk_source *)source)->shared;
+    const struct dpdk_source *self = (const struct dpdk_source *)source;
+    const struct shared *shared = self->shared;
 
+    if (!are_all_stamped(self))
+        description->fields &= ~(uint32_t)SOURCE_PASSING_TIMES;
     for (size_t i = 0; i < shared->ports_count; i++) {
+        uint64_t bound_ns = stamp_bound_ns(&self->stamps[i]);
+        if (bound_ns > description->stamp_bound_ns)
+            description->stamp_bound_ns = bound_ns;
         if (shared->ports[i].steering.plan.edges_only)
             description->fields &= ~(uint32_t)(SOURCE_PACKETS | SOURCE_WIRE_BYTES | SOURCE_PAYLOAD_BYTES |
                                                SOURCE_WINDOWS | SOURCE_RETRANSMISSIONS);

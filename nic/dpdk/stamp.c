@@ -99,6 +99,7 @@ static void begin_line(struct stamp *stamp)
     uint64_t rate = rate_between(&first, &second);
     stamp->has_line = rate != 0;
     stamp->line = (struct stamp_line){.raw = second.raw, .ns = second.ns, .rate = rate};
+    stamp->line_bound_ns = first.bound_ns + second.bound_ns;
     stamp->base = first;
     stamp->next_base = stamp->last = second;
 }
@@ -191,6 +192,8 @@ static void check_line(struct stamp *stamp)
         warn_step(stamp, error_ns);
         follow_step(stamp, &sample);
     } else {
+        uint64_t bound_ns = (uint64_t)llabs(error_ns) + sample.bound_ns;
+        stamp->line_bound_ns = bound_ns > stamp->line_bound_ns ? bound_ns : stamp->line_bound_ns;
         turn_line(stamp, &sample, error_ns);
     }
     stamp->last = sample;
@@ -286,4 +289,19 @@ uint64_t stamp_time(struct stamp *stamp, uint64_t raw, uint64_t now_ns)
     uint64_t at_ns = convert(stamp, stamp->kind, raw);
     uint64_t age_max_ns = stamp->kind == STAMP_PORT ? PORT_AGE_MAX_NS : AGE_MAX_NS;
     return is_believed(stamp, at_ns, now_ns, age_max_ns) ? at_ns : refuse(stamp, now_ns);
+}
+
+uint64_t stamp_bound_ns(const struct stamp *stamp)
+{
+    switch (stamp->kind) {
+    case STAMP_PORT:
+        return stamp->line_bound_ns;
+    case STAMP_REALTIME_NS:
+    case STAMP_TAI_NS:
+        return stamp->pair.bound_ns;
+    case STAMP_REALTIME_US:
+        return stamp->pair.bound_ns + 1000;
+    default:
+        return 0;
+    }
 }

@@ -57,8 +57,9 @@ struct stamp {
     struct record_clock_pair pair;
     uint64_t checked_ns;
     uint64_t check_due_ns;
-    uint64_t refused; /* stamps that were not believed */
-    uint64_t steps;   /* times at which the port's clock was found set to something else */
+    uint64_t line_bound_ns; /* how far the line was from a reading at most, and what that reading is known to */
+    uint64_t refused;       /* stamps that were not believed */
+    uint64_t steps;         /* times at which the port's clock was found set to something else */
 };
 
 /* Reads the port's clock for some 50 ms when it has one. */
@@ -69,6 +70,9 @@ void stamp_check(struct stamp *stamp, uint64_t now_ns);
 
 /* A frame's time. `now_ns`: CLOCK_MONOTONIC, read before the frame was handed out. */
 uint64_t stamp_time(struct stamp *stamp, uint64_t raw, uint64_t now_ns);
+
+/* How far a time that is made of a stamp may be from the moment of the stamp; 0 where there are no stamps. */
+uint64_t stamp_bound_ns(const struct stamp *stamp);
 
 /* A frame without a stamp came: there are none. */
 static inline void stamp_missing(struct stamp *stamp)

@@ -63,6 +63,11 @@ void merger_destroy(struct merger **merger)
     *merger = NULL;
 }
 
+void merger_set_rate(struct merger *merger, uint64_t bytes_per_second)
+{
+    merger->bytes_per_second = bytes_per_second;
+}
+
 static void fill(struct merger *merger, uint64_t now_ns)
 {
     int64_t most = (int64_t)(merger->bytes_per_second / BURST_SHARE) + MESSAGE;
@@ -144,7 +149,7 @@ void merger_add(struct merger *merger, const struct record_message *message, uin
 void merger_go_on(struct merger *merger, uint64_t now_ns, bool all, merger_send send, void *context)
 {
     fill(merger, now_ns);
-    while (merger->count != 0 && (all || merger->bytes >= MESSAGE)) {
+    while (merger->count != 0 && (all || merger->bytes_per_second == 0 || merger->bytes >= MESSAGE)) {
         send_slot(merger, &merger->waiting[merger->queue[merger->first]], send, context);
         merger->first = (merger->first + 1) % merger->slots_count;
         merger->count--;

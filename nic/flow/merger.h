@@ -20,6 +20,9 @@ struct merger;
 int merger_create(struct merger **merger, uint32_t flows_max, uint64_t bytes_per_second, struct tallies *tallies);
 void merger_destroy(struct merger **merger);
 
+/* Another rate from now on; at 0 what waits goes with the next merger_go_on. */
+void merger_set_rate(struct merger *merger, uint64_t bytes_per_second);
+
 /* Returns how many bytes the message took on its way out. */
 typedef size_t (*merger_send)(void *context, const struct record_message *message);
 

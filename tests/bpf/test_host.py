@@ -216,7 +216,7 @@ def asked_for(tree):
 
 def held_up(tree):
     """A thread that fights for a CPU, sleeps and sends: how long, and how much; a thread that makes no calls is not told."""
-    host = Host(HOST, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
+    host = Host(HOST, "--probe-time", "1s", "--library", tree.path + tree.library, "--library", tree.path + tree.verbs)
     program = tree.start("held-up", wait=True)
     program.go()
     program.wait_for("made")
@@ -380,6 +380,43 @@ def other_time(tree):
     return f"{check_everything(records, program, tree)}; offset {offset_ns} ns, bound {bound_ns} ns"
 
 
+def configured_again(tree):
+    """On SIGHUP the configuration is read again: what can be changed is, for the rest a new start is asked for."""
+    path, log = f"{tree.path}/host.conf", f"{tree.path}/host.log"
+
+    def write(text):
+        with open(path, "w") as file:
+            file.write(text)
+
+    def await_said(words, after=0):
+        end = time.monotonic() + 120
+        while True:
+            with open(log) as file:
+                said = file.read()[after:]
+            if words in said:
+                return said
+            assert process.poll() is None and time.monotonic() < end, said
+            time.sleep(0.05)
+
+    write("probe-time = 2ms\n")
+    with open(log, "wb") as file:
+        process = subprocess.Popen([HOST, "--config", path, "--library", tree.path + tree.library], stdout=subprocess.DEVNULL, stderr=file)
+    await_said("ready")
+    write("probe-time = 3ms\nverbose = yes\nbuffer = 8MiB\n")
+    process.send_signal(signal.SIGHUP)
+    said = await_said("taken over")
+    assert "what was changed of buffer needs a new start" in said and "taken over: probe-time, verbose" in said, said
+    before = os.stat(log).st_size
+    write("probe-time = 3 parsecs\n")
+    process.send_signal(signal.SIGHUP)
+    assert "'3 parsecs' is not" in await_said("all stays as it was", before)
+    process.terminate()
+    assert process.wait(timeout=60) == 0
+    with open(log) as file:
+        assert "things are still followed" in file.read(), "verbose was not taken over"
+    return "probe-time and verbose taken over, buffer refused"
+
+
 def resident_kib(pid):
     with open(f"/proc/{pid}/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
@@ -421,7 +458,7 @@ def short_lived(tree):
 
 
 TESTS = [started_before, started_after, noticed, as_old_library, race, two_libraries, containers,
-         late_containers, graphs, asked_for, held_up, lost_events, late, family, late_family, started_again, other_time, killed,
+         late_containers, graphs, asked_for, held_up, lost_events, late, family, late_family, started_again, configured_again, other_time, killed,
          short_lived]
 
 

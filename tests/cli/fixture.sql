@@ -8,9 +8,9 @@ INSERT INTO meta VALUES ('schema_version', '2'), ('generator', 'fixture'), ('ref
 
 INSERT INTO emitter VALUES
     (1, 'nic', '0000000000000001', '00000000000000b1', 'node-a', 'far0,far1', '0.1.0', 100, 8000, 990000000000,
-     1002000000000, 1, 500, 0, -7000000000, 20000, 3, 40, 'exchange'),
+     1002000000000, 1, 500, 0, -7000000000, 20000, 3, 40, 'exchange', 0, NULL),
     (2, 'host', '0000000000000002', '00000000000000b2', 'node-a', 'job', '0.1.0', 101, 0, 990000000000, 1002000000000,
-     0, 400, 1, 0, 5000, -2, 41, 'exchange');
+     0, 400, 1, 0, 5000, -2, 41, 'exchange', 0, NULL);
 
 INSERT INTO gap VALUES
     (1, 2, 1000260000000, 1000260120000, 'ring full', 12, NULL),
@@ -20,7 +20,7 @@ INSERT INTO gap VALUES
 INSERT INTO counter VALUES (1, 0, 'frames_total', 123456), (1, 2, 'frames_dropped_total', 0),
     (2, 0, 'calls_missed_total', 3);
 
-INSERT INTO traffic_source VALUES (1, 'dpdk', 'packets, messages', 'progress, states', 8000);
+INSERT INTO traffic_source VALUES (1, 'dpdk', 'packets, messages', 'progress, states', 8000, 230);
 
 INSERT INTO port VALUES (1, 1, 1, 'far0', '10.0.0.1', 'all'), (2, 1, 2, 'far1', '10.0.0.2', 'one queue'),
     (3, 1, 3, 'far2', '10.0.0.3', 'all'), (4, 1, 4, 'far3', '10.0.0.4', 'all');
@@ -111,13 +111,23 @@ SELECT 1 + step * 4 + place, communicator, kind, CASE WHEN communicator = 1 THEN
 FROM plan, shape;
 
 INSERT INTO step VALUES
-    (0, 1000000000000, 1000100000000, 100000000, 25000, 4, 0, 1, 3, 200000, 25000, 1),
-    (1, 1000100000000, 1000251200000, 151200000, 25000, 4, 0, 0, 2, 51200000, 25000, 5),
-    (2, 1000251200000, 1000351200000, 100000000, 25000, 4, 1, 0, NULL, NULL, NULL, NULL);
+    (0, 1000000000000, 1000100000000, 100000000, 25000, 4, 0, 1, 3, 200000, 25000, 1, 'training'),
+    (1, 1000100000000, 1000251200000, 151200000, 25000, 4, 0, 0, 2, 51200000, 25000, 5, 'training'),
+    (2, 1000251200000, 1000351200000, 100000000, 25000, 4, 1, 0, NULL, NULL, NULL, NULL, 'evaluation');
 
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+INSERT INTO past_step SELECT 1000000000000 - i * 100000000, 1000000000000 - (i - 1) * 100000000, 100000000, 25000, 'training', 4, 0, 2, 300000 FROM n;
+INSERT INTO past_verdict SELECT start_ns, 'gpu late', 2, NULL, NULL, NULL, 300000, 25000, 0.7, 'rank 2 was late' FROM past_step ORDER BY start_ns LIMIT 2;
+
+-- 51.1 ms of what rank 2 added in step 1 were waited for by all others.
 INSERT INTO rank_step
-SELECT step, rank, base, base + 100000000 + late, 100000000 + late, CASE WHEN rank = 2 AND step = 1 THEN late END
+SELECT step, rank, base, base + 100000000 + late, 100000000 + late, CASE WHEN rank = 2 AND step = 1 THEN late END,
+    CASE WHEN rank = 2 AND step = 1 THEN 51100000 ELSE 0 END
 FROM plan, (SELECT 0 AS rank UNION SELECT 1 UNION SELECT 2 UNION SELECT 3);
+
+INSERT INTO critical_path VALUES (1, 0, 'rank', 2, 5, 1000100000000, 1000163500000),
+    (1, 1, 'transfer', 3, 5, 1000163500000, 1000191200000), (1, 2, 'rank', 2, 7, 1000191200000, 1000191900000),
+    (1, 3, 'transfer', 0, 7, 1000191900000, 1000251200000);
 
 -- Rank r enqueues r * 0.1 ms after rank 0, gives credit 1 ms later and has data 1 ms after that; but in step 1, place 0,
 -- rank 2's data comes 51.1 ms later still, which is 51.2 ms after the median of the others (2.0, 2.1, 2.3).
@@ -144,7 +154,7 @@ UPDATE rank_operation SET host_ready_ns = NULL, gpu_ready_ns = NULL, gpu_ready_k
 UPDATE rank_operation SET rank = NULL WHERE operation = 11 AND rank = 3;
 
 INSERT INTO verdict VALUES
-    (1, 1, 'gpu late', 2, NULL, NULL, 5, 51200000, 25000, 0.95,
+    (1, 1, 'gpu late', 2, NULL, NULL, NULL, 5, 51200000, 25000, 0.95,
      'rank 2 held credit from 1.2 ms after the first enqueue on, but sent no data before 53.3 ms; the other ranks were ready at 2.1 ms (median)', NULL);
 
 -- Data of rank 0 in place 0 of each step: two messages that follow each other, one of a single frame apart from them.

@@ -26,6 +26,7 @@ def test(function):
 def make_store(name, *scripts, after=""):
     path = os.path.join(HERE, name)
     with sqlite3.connect(path) as database:
+        database.execute("PRAGMA synchronous = OFF")
         for script in scripts:
             with open(script, encoding="utf-8") as file:
                 database.executescript(file.read())

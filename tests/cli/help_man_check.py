@@ -47,19 +47,25 @@ def compare(shown, described, common=frozenset()):
     return problems
 
 
-READS_NO_STORE = {"follow"}
+LACKS = {"store": {"follow", "record", "merge", "check-config", "version", "completion"}, "json": {"completion"}}
 
 
 def check_command(command, page):
     parts = sections(page)
     common = options(OPTION_IN_PAGE, parts["OPTIONS OF EVERY SUBCOMMAND"])
     shown = help_of(command)
-    names = re.findall(r"^  (\w+) ", shown.split("Subcommands:")[1].split("Options:")[0], re.M)
+    names = re.findall(r"^  ([\w-]+) ", shown.split("Subcommands:")[1].split("Options:")[0], re.M)
     described = [heading.split()[1] for heading in parts if heading.startswith("qpscope ")]
     say("qpscope has the subcommands of its man page", [] if sorted(names) == sorted(described) and len(names) > 3 else
         [f"--help: {sorted(names)}; page: {sorted(described)}"])
     for name in names:
-        expected = {option for option in common if option[1] != "store" or name not in READS_NO_STORE}
+        says = re.compile(rf"qpscope {name}\b")
+        say(f"qpscope {name} has an example in --help and in the man page",
+            [where for where, text in (("--help", help_of(command, name).split("--version  ")[-1]),
+                                       ("the man page", "\n".join(re.findall(r"^\t.*", parts.get(f"qpscope {name}", ""), re.M))))
+             if not says.search(text)])
+    for name in names:
+        expected = {option for option in common if name not in LACKS.get(option[1], ())}
         say(f"qpscope {name}", compare(options(OPTION_IN_HELP, help_of(command, name)),
                                        options(OPTION_IN_PAGE, parts.get(f"qpscope {name}", "")), expected))
 

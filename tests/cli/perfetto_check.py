@@ -62,6 +62,7 @@ def signed(value):
 PACKET, SNAPSHOT, TIMESTAMP, SEQUENCE, EVENT, FLAGS, CLOCK, TRACK = 1, 6, 8, 10, 11, 13, 58, 60
 MONOTONIC, REALTIME = 3, 1
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
+ARROW_BEGINS, ARROW_ENDS = 47, 48  # flow_ids, terminating_flow_ids
 
 Slice = collections.namedtuple("Slice", "path begin end name notes")
 
@@ -78,7 +79,8 @@ class Trace:
     """Tracks, slices, instants, counters and clocks of a trace file."""
 
     def __init__(self, path):
-        self.tracks, self.clocks, self.slices, self.instants = {}, {}, [], []
+        self.tracks, self.clocks, self.slices, self.instants, self.arrows = {}, None, [], [], []
+        self.snapshots, self.flow_ids = [], collections.defaultdict(list)
         self.counters = collections.defaultdict(list)
         self.open = collections.defaultdict(list)
         self.spans = collections.defaultdict(list)
@@ -90,6 +92,7 @@ class Trace:
             self.take(message(packet), count == 0)
         if any(self.open.values()):
             raise ValueError("slices do not end")
+        self.finish_arrows()
         for identity, spans in self.spans.items():
             spans.sort()
             if any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:])):
@@ -100,16 +103,23 @@ class Trace:
             raise ValueError("a packet without its sequence, or the first does not clear the state")
         if SNAPSHOT in packet:
             snapshot = message(packet[SNAPSHOT][0])
-            for clock in map(message, snapshot[1]):
-                self.clocks[clock[1][0]] = clock[2][0]
-            if snapshot[2] != [MONOTONIC]:
+            readings = {clock[1][0]: signed(clock[2][0]) for clock in map(message, snapshot[1])}
+            if self.clocks is None and REALTIME in readings:
+                self.clocks = readings
+            else:
+                self.snapshots.append(readings)
+            if snapshot[2] != [MONOTONIC] or MONOTONIC not in readings:
                 raise ValueError("the trace's clock is not CLOCK_MONOTONIC")
+            if any(3 < clock < 1 << 31 for clock in readings):
+                raise ValueError(f"a clock of one's own has a number of others: {readings}")
         elif TRACK in packet:
             track = message(packet[TRACK][0])
             identity = track[1][0]
             if identity in self.tracks:
                 raise ValueError(f"track {identity} is described twice")
             self.tracks[identity] = track
+            if 3 in track and message(track[3][0])[6] != track[2]:
+                raise ValueError("a process whose track has another name")
         elif EVENT in packet:
             if packet[CLOCK] != [MONOTONIC]:
                 raise ValueError("an event on another clock")
@@ -125,6 +135,25 @@ class Trace:
             names.insert(0, track[2][0].decode())
             identity = track[5][0] if 5 in track else 0
         return tuple(names)
+
+    def arrow(self, identity, time, event):
+        """Binds to the slice around it, so there has to be one."""
+        if not self.open[identity] or time < self.open[identity][-1][0]:
+            raise ValueError(f"an arrow's end at {time} is in no slice of {self.path(identity)}")
+        ends = [("begins", number) for number in event[ARROW_BEGINS]] + [("ends", number) for number in event[ARROW_ENDS]]
+        if len(ends) != 1:
+            raise ValueError(f"one instant with {len(ends)} arrows")
+        operation = self.open[identity][0][2].get("rank_operation")
+        self.flow_ids[ends[0][1]].append((ends[0][0], time, operation, event[23][0].decode()))
+
+    def finish_arrows(self):
+        for number, ends in self.flow_ids.items():
+            if sorted(end[0] for end in ends) != ["begins", "ends"]:
+                raise ValueError(f"arrow {number} has the ends {ends}")
+            begin, end = sorted(ends)
+            if begin[1] > end[1]:
+                raise ValueError(f"arrow {number} goes backwards in time, and the viewer would turn it round")
+            self.arrows.append((begin[2], begin[1], begin[3], end[2], end[1], end[3]))
 
     def event(self, time, event):
         kind, identity = event[9][0], event[11][0]
@@ -147,6 +176,8 @@ class Trace:
             else:
                 self.spans[identity].append((begin, time))
             self.slices.append(Slice(self.path(identity), begin, time, name, notes))
+        elif kind == INSTANT and (ARROW_BEGINS in event or ARROW_ENDS in event):
+            self.arrow(identity, time, event)
         elif kind == INSTANT:
             self.instants.append(Slice(self.path(identity), time, time, event[23][0].decode(), notes))
         elif kind == COUNTER:
@@ -166,6 +197,9 @@ class Store:
         self.database.row_factory = sqlite3.Row
         self.steps = [row for row in self.rows("SELECT * FROM step") if steps is None or steps[0] <= row["id"] <= steps[1]]
         self.numbers = None if steps is None else {row["id"] for row in self.steps}
+        self.hosts = {row["rank"]: row["host"] for row in self.rows(
+            "SELECT m.rank, min(e.host) AS host FROM member AS m, process AS p, emitter AS e WHERE p.id = m.process AND e.id = p.emitter "
+            "AND m.rank IS NOT NULL GROUP BY m.rank")}
 
     def rows(self, sql, *arguments):
         return self.database.execute(sql, arguments).fetchall()
@@ -177,6 +211,10 @@ class Store:
         if self.numbers is None:
             return True
         return end >= min(row["start_ns"] for row in self.steps) and begin <= max(row["end_ns"] for row in self.steps)
+
+    def rank_path(self, rank):
+        name = "rank unknown" if rank is None else f"rank {rank}"
+        return (f"node {self.hosts[rank]}", name) if rank in self.hosts else (name,)
 
     def step_slices(self):
         for row in self.steps:
@@ -195,12 +233,11 @@ class Store:
                                        "arrival_ns", "host_ready_ns", "gpu_ready_ns", "first_data_ns", "last_data_ns",
                                        "active_ns", "retransmitted_frames", "marked_frames"))
             notes |= without_null(operation, ("step", "place", "buffer_bytes", "algorithm"))
-            rank = "rank unknown" if row["rank"] is None else f"rank {row['rank']}"
-            yield Slice((rank, f"communicator {operation['communicator']}"), begin, max(begin, row["end_ns"]),
+            path = (*self.rank_path(row["rank"]), f"communicator {operation['communicator']}")
+            yield Slice(path, begin, max(begin, row["end_ns"]),
                         f"{operation['kind']} {operation['sequence']}", notes | {"rank_operation": row["id"]})
             if row["arrival_ns"] is not None and begin <= row["arrival_ns"] <= max(begin, row["end_ns"]):
-                yield Slice((rank, f"communicator {operation['communicator']}"), row["arrival_ns"],
-                            max(begin, row["end_ns"]), "moving data", {})
+                yield Slice(path, row["arrival_ns"], max(begin, row["end_ns"]), "moving data", {})
 
     def verdict_instants(self):
         for row in self.rows("SELECT * FROM verdict"):
@@ -241,7 +278,6 @@ class Store:
             if row["communicator"] is None or order[row["vantage"]] != best[row["queue_pair"]]:
                 continue
             pair = self.rows("SELECT * FROM queue_pair WHERE id = ?", row["queue_pair"])[0]
-            rank = "rank unknown" if row["source_rank"] is None else f"rank {row['source_rank']}"
             peer = "?" if row["destination_rank"] is None else row["destination_rank"]
             name = f"data to rank {peer}, communicator {row['communicator']}, {pair['device']}/{pair['port']} " \
                    f"QP 0x{pair['qpn']:06x}"
@@ -249,14 +285,55 @@ class Store:
                                  row["id"])
             windows = self.rows("SELECT start_ns, start_ns + length_ns, payload_bytes FROM traffic_window WHERE flow = ?",
                                 row["id"])
-            yield (rank, name), self.rate(map(tuple, messages))
-            yield (rank, name + ", windows"), self.rate(map(tuple, windows))
+            path = self.rank_path(row["source_rank"])
+            yield (*path, name), self.rate(map(tuple, messages))
+            yield (*path, name + ", windows"), self.rate(map(tuple, windows))
+
+    def seen_best(self):
+        """Flows of a known communicator, each queue pair's where it is seen best."""
+        order = {"tx": 0, "rx": 1, "middle": 2}
+        best = {}
+        for row in self.rows("SELECT * FROM flow WHERE queue_pair IS NOT NULL"):
+            best[row["queue_pair"]] = min(best.get(row["queue_pair"], 2), order[row["vantage"]])
+        return {row["id"]: row for row in self.rows("SELECT * FROM flow WHERE queue_pair IS NOT NULL AND communicator IS NOT NULL")
+                if order[row["vantage"]] == best[row["queue_pair"]]}
+
+    def arrows(self):
+        flows, sent = self.seen_best(), {}
+        parts = {row["id"]: row for row in self.rows("SELECT * FROM rank_operation")}
+        steps = dict(self.rows("SELECT id, step FROM operation"))
+        for row in self.rows("SELECT * FROM message WHERE role = 'data' AND rank_operation IS NOT NULL"):
+            if row["flow"] in flows:
+                key = row["rank_operation"], flows[row["flow"]]["destination_rank"]
+                first, last = sent.get(key, (row["first_ns"], row["last_ns"]))
+                sent[key] = min(first, row["first_ns"]), max(last, row["last_ns"])
+        for (sender, peer), (first, last) in sent.items():
+            for receiver in parts.values():
+                if receiver["operation"] != parts[sender]["operation"] or receiver["rank"] != peer or peer is None:
+                    continue
+                if parts[sender]["rank"] is not None and sender != receiver["id"] and self.wanted(steps[receiver["operation"]]) and \
+                        self.within(parts[sender], first) and self.within(receiver, last):
+                    yield (sender, first, f"sends to rank {peer}", receiver["id"], last, f"has all of rank {parts[sender]['rank']}")
+
+    @staticmethod
+    def within(part, time):
+        begin = part["enqueued_ns"] if part["enqueued_ns"] is not None else part["first_data_ns"]
+        return begin is not None and part["end_ns"] is not None and begin <= time <= max(begin, part["end_ns"])
+
+    def agent_clocks(self):
+        """(time, what its clock read, its CLOCK_REALTIME) at each agent's first and last reading."""
+        for agent in self.rows("SELECT * FROM emitter WHERE clock_offset_ns IS NOT NULL"):
+            readings = self.rows("SELECT at_ns, realtime_ns FROM clock_pair WHERE emitter = ? ORDER BY at_ns", agent["id"])
+            for at, realtime in {tuple(reading) for reading in (readings[:1] + readings[-1:])}:
+                middle = agent["started_ns"] // 2 + agent["last_ns"] // 2
+                drift = int((at - middle) * ((agent["clock_drift_ppb"] or 0) / 1e9))
+                yield at, at - agent["clock_offset_ns"] - drift, realtime
 
     def clocks(self):
         found = dict(self.rows("SELECT key, value FROM meta"))
         begin = self.rows("SELECT min((SELECT min(start_ns) FROM operation), (SELECT min(start_ns) FROM step))")[0][0]
         if begin is None or "realtime_minus_reference_ns" not in found:
-            return {}
+            return None
         return {MONOTONIC: begin, REALTIME: begin + int(found["realtime_minus_reference_ns"])}
 
 
@@ -276,7 +353,14 @@ def differences(name, found, expected):
 
 def compare(trace, store):
     yield from differences("slices", trace.slices, [*store.step_slices(), *store.operation_slices()])
-    yield from differences("verdicts", trace.instants, list(store.verdict_instants()))
+    own = lambda piece: piece.path == ("clocks of agents",)
+    yield from differences("verdicts", [piece for piece in trace.instants if not own(piece)], list(store.verdict_instants()))
+    as_slices = lambda arrows: [((), 0, 0, repr(arrow), {}) for arrow in arrows]
+    yield from differences("arrows", as_slices(trace.arrows), as_slices(store.arrows()))
+    clocks = [(readings[MONOTONIC], *sorted(reading for clock, reading in readings.items() if clock != MONOTONIC))
+              for readings in trace.snapshots]
+    if sorted(clocks) != sorted((at, *sorted(others)) for at, *others in store.agent_clocks()):
+        yield f"agents' clocks: {sorted(clocks)[:3]} in the trace, {sorted(store.agent_clocks())[:3]} in the store"
     counters = lambda pairs: [(path, 0, 0, repr(values), {}) for path, values in pairs if values]
     yield from differences("counters", counters((trace.path(track), values) for track, values in trace.counters.items()),
                            counters(store.flow_counters()))

@@ -40,7 +40,7 @@ def order_and_repetition_make_no_difference():
     first, second = (record(pcap)[0] for pcap in PCAPS[:2])
     both = as_json("replay", first, second, store=None)
     equal(as_json("replay", second, first, store=None), both)
-    equal(as_json("replay", second, first, second, store=None), both)
+    equal(as_json("replay", second, first, *[second] * 100, store=None), both)
     store = os.path.join(HERE, "both.db")
     equal(run("replay", first, second, "--json", store=store).stdout, run("steps", "--json", store=store).stdout)
 
@@ -76,6 +76,12 @@ def a_capture_that_was_cut_counts_up_to_the_cut():
     done = subprocess.run([sys.argv[1], "replay", cut], capture_output=True, text=True, timeout=60, check=False)
     equal(done.returncode, 0)
     assert cut in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@test
+def what_no_step_can_end_with_is_refused():
+    for wrong in ("Allreduce2", "AllReduce:", "AllReduce:0", "AllReduce:4k", ""):
+        assert "no operation is called" in run("replay", "--step-on", wrong, "x.capture", store=None, code=2).stderr
 
 
 @test

@@ -82,14 +82,14 @@ def the_page_says_what_steps_and_why_say():
     for part in data["steps_said"]:
         assert " ".join(part["text"].split()) in " ".join(text("steps", env={"COLUMNS": "10000"}).split()), part
     assert "batches lost: 5 batches, 2 gaps of 150 ms" in words(data["steps_said"])
-    assert "gpu late: rank 2, 51.2 ms ±25.0 us" in words(data["why_said"])
-    assert "gpu late: rank 2, 51.2 ms ±25.0 us" in words(data["details"][1]["said"])
+    assert "gpu late: rank 2 (node-a, pid 1002), 51.2 ms ±25.0 us" in words(data["why_said"])
+    assert "gpu late: rank 2 (node-a, pid 1002), 51.2 ms ±25.0 us" in words(data["details"][1]["said"])
 
 
 @page_test
-def lateness_equals_the_rows():
-    equal(data_of()["lateness"], [[row["step"], row["rank"], row["late_ns"]] for row in
-                                  rows("SELECT step, rank, late_ns FROM rank_step ORDER BY step, rank")])
+def lateness_and_cost_equal_the_rows():
+    equal(data_of()["by_rank"], [[row["step"], row["rank"], row["late_ns"], row["cost_ns"]] for row in
+                                 rows("SELECT step, rank, late_ns, cost_ns FROM rank_step ORDER BY step, rank")])
     equal(data_of()["details"][2]["rank_steps"], rows("SELECT rank, start_ns, end_ns, duration_ns, late_ns FROM rank_step "
                                                       "WHERE step = 2 ORDER BY rank"))
 
@@ -115,12 +115,48 @@ def long_rates_become_means():
         SELECT 3, 'data', 1000000000000 + value * 30000, 1000000010000 + value * 30000, 1000, 1, 0 FROM n;"""
     data = data_of("--step", "0", store=make_store("long.db", SCHEMA, FIXTURE, after=more))
     rate = next(flow for flow in data["details"][0]["flows"] if flow["rank"] == 2)["messages"]
-    equal((rate["mean_over_ns"], len(rate["values"])), (50_001, 2 * 2000))
-    equal(rate["values"][::2], [50_001 * n for n in range(2000)])
-    carried = sum(rate["values"][1::2]) * 50_001 / 1e9
+    times, means = rate["values"][::2], rate["values"][1::2]
+    equal((rate["mean_over_ns"], times[0], means[-1]), (50_001, 0, 0))
+    # A mean stands until the next one; all begin an interval.
+    assert len(times) <= 2000 and all(time % 50_001 == 0 for time in times) and times == sorted(set(times)), times
+    assert all(one != other for one, other in zip(means, means[1:])), means
+    carried = sum(mean * (to - since) for since, to, mean in zip(times, times[1:], means)) / 1e9
     assert abs(carried - 3_000_000) < 0.001 * 3_000_000, carried
     # From 0 to 50.001 us: 10 us and 10 us of two messages at 10^8 bytes/s.
     equal(rate["values"][1], 20_000 * 100_000_000 // 50_001)
+
+
+@page_test
+def many_flows_share_the_values():
+    # As above in one flow, and 1000 more named ones: 500000 values in 1005 flows leave each 497, in means over 100 ms / 497.
+    more = """INSERT INTO message (flow, role, first_ns, last_ns, payload_bytes, frames, flags)
+        WITH RECURSIVE n(value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM n WHERE value < 2999)
+        SELECT 3, 'data', 1000000000000 + value * 30000, 1000000010000 + value * 30000, 1000, 1, 0 FROM n;"""
+    columns = [row["name"] for row in rows("SELECT name FROM pragma_table_info('queue_pair')")]
+    own = [row["name"] for row in rows("SELECT name FROM pragma_table_info('flow')")]
+    many = "WITH RECURSIVE n(value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n WHERE value < 1999) "
+    more += (f"INSERT INTO queue_pair {many} SELECT value, {', '.join('queue_pair.' + name for name in columns[1:])} FROM n, queue_pair "
+             "WHERE queue_pair.id = (SELECT queue_pair FROM flow WHERE id = 3);"
+             f"INSERT INTO flow {many} SELECT value, {', '.join('value' if name == 'queue_pair' else 'flow.' + name for name in own[1:])} FROM n, flow WHERE flow.id = 3;")
+    data = data_of("--step", "0", store=make_store("shared.db", SCHEMA, FIXTURE, after=more))
+    flows = data["details"][0]["flows"]
+    rate = next(flow for flow in flows if flow["flow"] == 3)["messages"]
+    share = 500_000 // len(flows)
+    assert len(flows) >= 1001, len(flows)
+    equal(rate["mean_over_ns"], 100_000_000 // share + 1)
+    assert len(rate["values"]) <= 2 * (share + 1), len(rate["values"])
+
+
+@page_test
+def the_network_and_places_equal_the_rows():
+    data = data_of()
+    totals = rows("SELECT sum(retransmitted_frames) AS retransmitted_frames, sum(naks) AS naks, sum(cnps) AS cnps FROM flow")[0]
+    equal({key: data["network"][key] for key in totals}, totals)
+    path = make_store("network.db", SCHEMA, FIXTURE, after="UPDATE flow SET retransmitted_frames = 7, cnps = 3 WHERE id = 2;")
+    network = data_of(store=path)["network"]
+    equal((network["retransmitted_frames"], network["cnps"]), (7 + totals["retransmitted_frames"], 3 + totals["cnps"]))
+    equal([place["rank"] for place in data["places"]], [row["rank"] for row in rows("SELECT DISTINCT rank FROM member WHERE rank IS NOT NULL ORDER BY rank")])
+    equal(data["places"][2]["host"], rows("SELECT host FROM member JOIN process ON process.id = process JOIN emitter ON emitter.id = emitter WHERE rank = 2")[0]["host"])
 
 
 @page_test
@@ -155,6 +191,7 @@ def the_page_loads_nothing():
     elements = Elements(page)
     equal(elements.loads, [])
     equal(len(re.findall(r"default-src 'none'", page)), 1)
+    assert "connect-src" not in page and "@" + "CONNECT@" not in page
     assert "@" + "DATA@" not in page and "uPlot" in page
     assert HERE not in page
 
@@ -166,7 +203,7 @@ def steps_are_chosen():
     assert "--step" in run("report", "--step", "x", code=2, cwd=HERE).stderr
     # 40 steps like step 0, but one slower and slower: the worst eleven, and the one in the middle of the durations.
     more = "".join(f"INSERT INTO step SELECT {n}, start_ns + {n} * 1000000000, end_ns + {n} * 1000000000, duration_ns + {n} * 1000, "
-                   f"bound_ns, 0, 0, 0, NULL, NULL, NULL, NULL FROM step WHERE id = 0;" for n in range(3, 40))
+                   f"bound_ns, 0, 0, 0, NULL, NULL, NULL, NULL, 'training' FROM step WHERE id = 0;" for n in range(3, 40))
     data = data_of(store=make_store("many.db", SCHEMA, FIXTURE, after=more))
     # Verdict, lateness, then length; sorted by length the middle one of 0, 2, 3, ... 39, 1 is the 21st.
     equal([detail["step"] for detail in data["details"]], [0, 1, 21] + list(range(31, 40)))
@@ -195,7 +232,7 @@ def a_full_disk_is_said():
 def a_store_without_steps_gives_a_page():
     path = make_store("empty.db", SCHEMA)
     data = data_of(store=path)
-    equal((data["details"], data["lateness"], data["steps"]["steps"], data["why"]["step"]), ([], [], [], None))
+    equal((data["details"], data["by_rank"], data["steps"]["steps"], data["why"]["step"]), ([], [], [], None))
     assert "no steps yet" in words(data["steps_said"])
 
 

@@ -11,7 +11,7 @@ set -uo pipefail
 top=$(dirname "$(dirname "$(dirname "$(realpath "$0")")")")
 cache=${QPSCOPE_DPDK24_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/qpscope-dpdk24}
 tree=$cache/debian13
-packages=gcc,libc6-dev,libcmocka-dev,libdpdk-dev,libnanomsg-dev,libpcap-dev,libsodium-dev,libsqlite3-dev,libzstd-dev,meson,ninja-build,pkgconf,uthash-dev
+packages=gcc,libc6-dev,libcmocka-dev,libdpdk-dev,libmicrohttpd-dev,libnanomsg-dev,libpcap-dev,libsodium-dev,libsqlite3-dev,libzstd-dev,meson,ninja-build,pkgconf,uthash-dev
 number=0 failed=0
 
 die() { # die WHAT WHAT_TO_DO

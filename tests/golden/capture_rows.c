@@ -93,6 +93,7 @@ static void print_source(const struct record_traffic_source *r)
 {
     printf("{\"row\":\"traffic_source\",\"kind\":%u,\"fields\":%u,\"grain_ns\":%" PRIu64 ",\"name\":\"%.16s\"", r->kind,
            r->fields, r->grain_ns, r->name);
+    printf(",\"stamp_bound_ns\":%" PRIu64, r->stamp_bound_ns);
 }
 
 static void print_endpoint(const struct record_endpoint *r)

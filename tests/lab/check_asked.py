@@ -8,7 +8,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from check_job import Store, Tap  # noqa: E402
+from check_job import Store  # noqa: E402
+from tap import Tap  # noqa: E402
 
 WINDOWS = "SELECT flow, SUM(payload_bytes) AS bytes FROM traffic_window WHERE start_ns + length_ns > ? AND start_ns < ? GROUP BY flow"
 MESSAGES = "SELECT flow, SUM(payload_bytes) AS bytes FROM message WHERE {} GROUP BY flow"

@@ -18,7 +18,8 @@ here = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [here, os.path.join(os.path.dirname(here), "golden")]
 import check_capture  # noqa: E402
 import independent  # noqa: E402
-from check_job import Store, Tap, bytes_of_operations, check_calls  # noqa: E402
+from check_job import Store, bytes_of_operations, check_calls  # noqa: E402
+from tap import Tap  # noqa: E402
 from truth import Truth  # noqa: E402
 
 RATE_BYTES, BURST_BYTES, INTERVAL_NS = 40_000_000 // 8, 20480 + 2 * 4300, 10_000_000

@@ -16,6 +16,9 @@ import os
 import sqlite3
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from tap import Tap  # noqa: E402
+
 FLUSH, FOREIGN, PXN, SHARED = 1, 2, 4, 8
 END_NS = 1_000_000_000  # how long after the truth's word for it an end may last
 LATE = 1  # of communicators: the host side came after their making
@@ -255,21 +258,14 @@ def main():
     parser.add_argument("--size-records", action="store_true", help="compare size records with the last folder's store; there must be some")
     options = parser.parse_args()
     truth, host = Truth(options.folders), Host(options.folders[-1])
-    failed = 0
     checks = CHECKS + ((("no communicator was met late", check_prompt),) if options.prompt else ())
     if options.size_records:
         checks += (("size records", lambda truth, _: check_size_records(truth, options.folders[-1])),)
-    print(f"1..{len(checks)}")
-    for number, (name, check) in enumerate(checks, 1):
-        findings = list(check(truth, host))
-        failed += bool(findings)
-        print(f"{'not ok' if findings else 'ok'} {number} - {name} ({len(truth.members)} members, "
-              f"{len(truth.lines['connection'])} queue pairs, {len(truth.lines['call'])} calls)")
-        for finding in findings[:12]:
-            print(f"#   {finding}")
-        if len(findings) > 12:
-            print(f"#   and {len(findings) - 12} more")
-    return 1 if failed else 0
+    tap = Tap(len(checks), shown=12)
+    for name, check in checks:
+        tap.check(name, check(truth, host), f"{len(truth.members)} members, {len(truth.lines['connection'])} queue pairs, "
+                                            f"{len(truth.lines['call'])} calls")
+    return tap.status
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from check_job import Store, Tap  # noqa: E402
+from check_job import Store  # noqa: E402
+from tap import Tap  # noqa: E402
 
 BEGINS_NS = 10_000_000_000  # to start the command and to set a dozen probes takes 4 s under emulation on a busy machine
 EDGE_NS = 300_000_000  # a post or message so near to the begin or end may be on the other side for the other view

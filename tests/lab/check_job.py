@@ -21,6 +21,7 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from tap import Tap  # noqa: E402
 from truth import Truth  # noqa: E402
 
 # Nine of ten steps within the first, all within the second: the emulated device notices an end some milliseconds after
@@ -35,21 +36,12 @@ CLASSES_OF_FAULT = {"host": ("host late", "host late: blocked"), "gpu": ("gpu la
 MS = 1_000_000
 
 
-class Tap:
-    """Prints one line a check and remembers whether all held."""
+class JobTap(Tap):
+    """With `collecting` what varies is left to be judged over all jobs."""
 
-    def __init__(self, collecting=False):
-        self.count, self.failed, self.collecting = 0, 0, collecting
-
-    def check(self, name, findings, note=""):
-        findings = list(findings)
-        self.count += 1
-        self.failed += bool(findings)
-        print(f"{'not ok' if findings else 'ok'} {self.count} - {name}{' (' + note + ')' if note else ''}")
-        for finding in findings[:8]:
-            print(f"#   {finding}")
-        if len(findings) > 8:
-            print(f"#   and {len(findings) - 8} more")
+    def __init__(self, collecting):
+        super().__init__()
+        self.collecting = collecting
 
 
 class Store:
@@ -286,7 +278,7 @@ def main():
     parser.add_argument("--store")
     parser.add_argument("--collect", metavar="FILE")
     options = parser.parse_args()
-    truth, tap = Truth(options.folder), Tap(collecting=bool(options.collect))
+    truth, tap = Truth(options.folder), JobTap(bool(options.collect))
     store = Store(options.store or os.path.join(options.folder, "qpscope.db"))
     found = {"job": os.path.basename(os.path.normpath(options.folder)), "job_steps": int(truth.options["steps"])}
     found["lost"] = bool(store.rows("SELECT id FROM gap"))
@@ -300,7 +292,7 @@ def main():
         with open(options.collect, "a") as out:
             print(json.dumps(found), file=out)
     print(f"1..{tap.count}")
-    return 1 if tap.failed else 0
+    return tap.status
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from check_job import Store, Tap  # noqa: E402
+from check_job import Store  # noqa: E402
+from tap import Tap  # noqa: E402
 from truth import Truth  # noqa: E402
 
 SECOND = 1_000_000_000

@@ -16,6 +16,7 @@ import sqlite3
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from tap import Tap  # noqa: E402
 from truth import Truth  # noqa: E402
 
 FLUSH, FOREIGN, PXN, SHARED, LATE, AFTER_LOSS = 1, 2, 4, 8, 1, 2
@@ -207,21 +208,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     folder = parser.parse_args().folder
-    truth, host = Truth(folder), Host(folder)
-    failed = 0
-    print(f"1..{len(CHECKS)}")
-    for number, (name, check) in enumerate(CHECKS, 1):
+    truth, host, tap = Truth(folder), Host(folder), Tap(len(CHECKS))
+    for name, check in CHECKS:
         findings = list(check(truth, host))
-        failed += bool(findings)
-        note = f"{len(truth.queues)} queue pairs, {len(truth.operations)} operations" if number == 2 else ""
+        note = f"{len(truth.queues)} queue pairs, {len(truth.operations)} operations" if check is check_queues else ""
         if check is check_connections:
             note = f"{host.told} of {len(host.queue_pairs)} with a channel"
-        print(f"{'not ok' if findings else 'ok'} {number} - {name}{f' ({note})' if note else ''}")
-        for finding in findings[:8]:
-            print(f"#   {finding}")
-        if len(findings) > 8:
-            print(f"#   and {len(findings) - 8} more")
-    return 1 if failed else 0
+        tap.check(name, findings, note)
+    return tap.status
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 here = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [here, os.path.join(here, "..", "golden")]
 import independent  # noqa: E402
-from check_job import Tap  # noqa: E402
+from tap import Tap  # noqa: E402
 
 REQUESTS = set(range(0x0D)) | {0x13, 0x14, 0x16, 0x17}
 

@@ -14,6 +14,7 @@ import sqlite3
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from tap import Tap  # noqa: E402
 from truth import Truth  # noqa: E402
 
 
@@ -80,18 +81,13 @@ def judge(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", metavar="folder")
-    folders, failed = parser.parse_args().folders, 0
-    print(f"1..{len(folders)}")
-    for number, folder in enumerate(folders, 1):
+    folders = parser.parse_args().folders
+    tap = Tap(len(folders))
+    for folder in folders:
         counts, findings = judge(folder)
-        failed += bool(findings)
         told = ", ".join(f"{subject} {states['right']} of {sum(states.values())}" for subject, states in counts.items())
-        print(f"{'not ok' if findings else 'ok'} {number} - {os.path.basename(os.path.normpath(folder))}: {told}")
-        for finding in findings[:8]:
-            print(f"#   {finding}")
-        if len(findings) > 8:
-            print(f"#   and {len(findings) - 8} more")
-    return 1 if failed else 0
+        tap.check(f"{os.path.basename(os.path.normpath(folder))}: {told}", findings)
+    return tap.status
 
 
 if __name__ == "__main__":

@@ -6,10 +6,39 @@
 # says, one record a line), each daemon's log, and ends.txt: each daemon's exit status as it ended.
 # Variables of the caller: QPSCOPE_NIC_PREFIX, QPSCOPE_HOST_PREFIX (a command put before the daemon, such as one that
 # enters a time namespace), QPSCOPE_KILLS, QPSCOPE_STALL, QPSCOPE_FOLLOW, QPSCOPE_ALL_WINDOWS (asks for every window at
-# the end), QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS, and
+# the end), QPSCOPE_METRICS (each daemon is asked for its metrics at the end: DAEMON.metrics), QPSCOPE_CORRELATOR_NICE, QPSCOPE_NIC_OPTIONS, QPSCOPE_HOST_OPTIONS, QPSCOPE_CORRELATOR_OPTIONS, and
 # QPSCOPE_HOST_ONLY: no other daemon than the host agent; with `stays` it goes on after the job, into the next one.
 
 QPSCOPE_RUN=/run/qpscope
+
+QPSCOPE_PAGES="nic:9417 host:9418 correlator:9419"
+
+qpscope_http() { # qpscope_http DAEMON: its option, where metrics are asked for
+    local page
+    [ -n "${QPSCOPE_METRICS:-}" ] || return 0
+    for page in $QPSCOPE_PAGES; do [ "${page%:*}" != "$1" ] || echo "--http ${page#*:}"; done
+}
+
+qpscope_scrape() { # qpscope_scrape DAEMON: what it tells now, into DAEMON.metrics
+    local page
+    for page in $QPSCOPE_PAGES; do
+        [ "${page%:*}" = "$1" ] || continue
+        {
+            printf 'GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n' >&3
+            timeout 20 cat <&3 >"$LAB_OUT/$1.metrics"
+        } 3<>"/dev/tcp/127.0.0.1/${page#*:}"
+    done
+}
+
+# Until it has taken in that the agents have ended: then all is in that will ever be.
+qpscope_scrape_correlator() {
+    local tries
+    for ((tries = 0; tries < 40; tries++)); do
+        qpscope_scrape correlator
+        [ "$(grep -c '^qpscope_agent_ended{.* 1' "$LAB_OUT/correlator.metrics")" -lt 2 ] || return 0
+        lab_nap 0.5
+    done
+}
 
 qpscope_wait_ready() { # qpscope_wait_ready DAEMON: until it says that it is ready
     local tries
@@ -35,25 +64,25 @@ qpscope_start() { # qpscope_start DAEMON COMMAND...: in the background
 qpscope_start_correlator() {
     qpscope_start correlator nice -n "${QPSCOPE_CORRELATOR_NICE:-19}" "$LAB_BUILD/correlator/qpscope-correlator" --intake "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --store "$QPSCOPE_RUN/qpscope.db" \
-        --control "ipc://$QPSCOPE_RUN/control" $QPSCOPE_CORRELATOR_OPTIONS
+        --control "ipc://$QPSCOPE_RUN/control" $(qpscope_http correlator) $QPSCOPE_CORRELATOR_OPTIONS
 }
 
 qpscope_start_nic() {
     local ports=() rank far address
-    for ((rank = 0; rank < LAB_RANKS; rank++)); do
+    for ((rank = 0; rank < LAB_PORTS; rank++)); do
         far=LAB_FAR_$rank address=LAB_ADDRESS_$rank
         ports+=(--port "net_pcap$rank,iface=${!far}@${!address}")
     done
     qpscope_start nic $QPSCOPE_NIC_PREFIX "$LAB_BUILD/nic/qpscope-nic" "${ports[@]}" --link "ipc://$QPSCOPE_RUN/intake" \
         --clock "ipc://$QPSCOPE_RUN/clock" --control "ipc://$QPSCOPE_RUN/control" \
-        --record "$QPSCOPE_RUN/nic.capture" $QPSCOPE_NIC_OPTIONS
+        --record "$QPSCOPE_RUN/nic.capture" $(qpscope_http nic) $QPSCOPE_NIC_OPTIONS
 }
 
 qpscope_start_host() {
     local links=(--link "ipc://$QPSCOPE_RUN/intake" --clock "ipc://$QPSCOPE_RUN/clock" --control "ipc://$QPSCOPE_RUN/host-control")
     [ -z "${QPSCOPE_HOST_ONLY:-}" ] || links=()
     qpscope_start host $QPSCOPE_HOST_PREFIX "$LAB_BUILD/host/qpscope-host" "${links[@]}" --root "$lab_job_tree" \
-        --record "$QPSCOPE_RUN/host.capture" --json $QPSCOPE_HOST_OPTIONS
+        --record "$QPSCOPE_RUN/host.capture" --json $(qpscope_http host) $QPSCOPE_HOST_OPTIONS
 }
 
 # A process's name is at most 15 characters long; by name, since a prefix command may be the parent.
@@ -128,7 +157,7 @@ follow_posts() {
     local tries
     for ((tries = 0; tries < 3; tries++)); do
         lab_uptime >>"$LAB_OUT/follow.txt"
-        "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
+        timeout 30 "$LAB_BUILD/cli/qpscope" follow --control "ipc://$QPSCOPE_RUN/host-control" $QPSCOPE_FOLLOW
         lab_nap 2
         ! grep -q '"work"' "$QPSCOPE_RUN/host.json" || return 0
     done
@@ -165,10 +194,12 @@ after_job() {
         return
     fi
     if [ -n "${QPSCOPE_ALL_WINDOWS:-}" ]; then
-        "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
+        timeout 60 "$LAB_BUILD/tests/golden/ask_windows" "ipc://$QPSCOPE_RUN/control"
         lab_nap 6
     fi
+    [ -z "${QPSCOPE_METRICS:-}" ] || { qpscope_scrape nic; qpscope_scrape host; }
     qpscope_stop nic host
+    [ -z "${QPSCOPE_METRICS:-}" ] || qpscope_scrape_correlator
     qpscope_stop correlator
     cp "$QPSCOPE_RUN"/*.log "$QPSCOPE_RUN"/host.json "$QPSCOPE_RUN"/*.capture "$QPSCOPE_RUN"/qpscope.db* \
         "$QPSCOPE_RUN"/ends.txt "$LAB_OUT/"

@@ -10,6 +10,8 @@ lab_host=${LAB_HERE:-/lab-host}
 export QPSCOPE_LAB_CACHE=$lab_cache
 # shellcheck source=tests/lab/cache.sh
 . "$here/cache.sh"
+# shellcheck source=tests/lab/watch.sh
+. "$here/watch.sh"
 # shellcheck source=tests/lab/network.sh
 . "$here/network.sh"
 # shellcheck source=tests/lab/lib.sh
@@ -28,6 +30,7 @@ guest_wake_soon() {
 
 guest_mounts() {
     mkdir -p /dev/shm /dev/pts
+    ln -s /proc/self/fd /dev/fd
     mount -t tmpfs tmpfs /dev/shm
     mount -t devpts devpts /dev/pts
     mount -t tracefs tracefs /sys/kernel/tracing
@@ -56,15 +59,22 @@ read -r uptime_s _ < /proc/uptime
 [ -n "${LAB_HERE:-}" ] || guest_mounts
 network_modules
 job_place
+lab_phase start 60
+watch_run &
+watch_pid=$!
 lab_say "inside: up after $uptime_s s, ready after $(cut -d' ' -f1 /proc/uptime) s"
-lab_failures=0
+jobs_recall
+lab_phase plan 0
 if [ -n "$lab_plan" ]; then
     # shellcheck source=/dev/null
     . "$lab_plan"
 else
     job_run "$lab_name"
 fi
+job_name=''
+lab_phase end 60
 network_down
+kill "$watch_pid"
 lab_say "inside: $lab_failures jobs failed"
 echo $((lab_failures > 0)) > "$lab_host/.lab/status"
 [ -z "${LAB_HERE:-}" ] || exit $((lab_failures > 0))

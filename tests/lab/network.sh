@@ -23,8 +23,18 @@ network_addresses() { # RANKS SEED
     done
 }
 
+# A device goes when nobody has it open, and the command waits for that, in the kernel, without a limit.
+network_release() {
+    local holder
+    find /proc/[0-9]*/fd -lname '/dev/infiniband/*' 2> /dev/null | while IFS=/ read -r _ _ holder _; do
+        lab_say "process $holder ($(tr '\0' ' ' < "/proc/$holder/cmdline")) had a device open after its job; killed"
+        kill -KILL "$holder"
+    done
+}
+
 network_down() {
     local r
+    [ "${network_ranks:-0}" = 0 ] || [ -n "${LAB_HERE:-}" ] || network_release
     for ((r = 0; r < ${network_ranks:-0}; r++)); do
         rdma link delete "rxe$r"
         ip link delete "ve$r"

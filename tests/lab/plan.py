@@ -18,11 +18,11 @@ SPECIAL = (
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
-    ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60'",
+    ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60' QPSCOPE_METRICS=1",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
     ("exercised", "QPSCOPE_HOST_ONLY=stays",
      "--exercise 'modes several group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 2000 "
-     "--seed 18 --limit 200"),
+     "--seed 18 --limit 200 --with-next"),
     ("devices", "QPSCOPE_HOST_ONLY=ends", "--exercise all --ranks 2 --two-in-one --no-tracer --settle 2000 --seed 19 --limit 100"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
@@ -33,7 +33,7 @@ BY_HAND = (
      "--fault none --seed 17 --steps 90 --limit 600"),
 )
 VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL QPSCOPE_FOLLOW QPSCOPE_ALL_WINDOWS QPSCOPE_CORRELATOR_NICE QPSCOPE_CORRELATOR_OPTIONS " \
-            "QPSCOPE_HOST_ONLY"
+            "QPSCOPE_HOST_ONLY QPSCOPE_METRICS"
 
 
 def fault_jobs(seeds, chance):

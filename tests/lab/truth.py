@@ -127,9 +127,9 @@ def lines_of(*path):
 
 
 def job_txt_read(folder):
-    """job.txt: one line of the job's options, then one for each rank."""
+    """job.txt: one line of the job's options, then one for each rank and device; a rank's first is taken."""
     lines = [dict(word.split("=", 1) for word in line.split()) for line in lines_of(folder, "job.txt")]
-    return lines[0], {int(line["rank"]): line for line in lines[1:]}
+    return lines[0], {int(line["rank"]): line for line in reversed(lines[1:])}
 
 
 class Truth:
@@ -272,14 +272,20 @@ def check_steps(truth):
             yield f"rank {line['rank']} step {line['step']}: {line['wrong']} of {line['values']} results were wrong"
 
 
+def faulty_steps(options):
+    """The steps that have the fault, by the job's options."""
+    if options["fault"] == "none":
+        return []
+    last = min(int(options.get("last_step", options["steps"])), int(options["steps"]) - 1)
+    return list(range(int(options["first_step"]), last + 1, int(options.get("every", 1))))
+
+
 def check_faults(truth):
-    options = truth.options
-    expected = []
-    if options["fault"] != "none":
-        expected = list(range(int(options["first_step"]), int(options["steps"])))
-    found = [fault.step for fault in truth.faults if fault.rank == int(options["rank"])]
-    if found != expected or len(found) != len(truth.faults):
-        yield f"faults in the steps {found}, not {expected}"
+    expected, rank = faulty_steps(truth.options), int(truth.options["rank"])
+    hit = range(truth.ranks) if rank == -1 else [rank]
+    found = sorted((fault.rank, fault.step) for fault in truth.faults)
+    if found != [(rank, step) for rank in hit for step in expected]:
+        yield f"faults (rank, step) are {found}, not of {list(hit)} in the steps {expected}"
 
 
 def check_queues(truth):

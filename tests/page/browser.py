@@ -73,6 +73,10 @@ class Browser:
                 return answer["result"]
             self.notice(answer)
 
+    def visit(self, url):
+        self.ask("Page.navigate", url=url)
+        self.wait(f"document.readyState === 'complete' && location.href === {url!r}")
+
     def open(self, path):
         self.ask("Page.navigate", url="file://" + path)
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")

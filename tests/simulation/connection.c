@@ -56,9 +56,11 @@ static void see(struct connection *connection)
 {
     const struct connection_end *from = &connection->options.sender, *to = &connection->options.receiver;
     int sight = connection->options.setting->sight;
-    struct view_flow data = {from->rank, to->rank, to->qpn, from->qpn, VANTAGE_TX};
-    struct view_flow credit = {to->rank, from->rank, from->qpn, to->qpn, VANTAGE_TX};
+    struct view_flow data = {from->nic, to->nic, to->qpn, from->qpn, VANTAGE_TX};
+    struct view_flow credit = {to->nic, from->nic, from->qpn, to->qpn, VANTAGE_TX};
 
+    if (sight == SIGHT_COUNTERS)
+        return;
     if (from->view != NULL && sight != SIGHT_RECEIVER) {
         connection->data_sent = view_add(from->view, &data);
         credit.vantage = VANTAGE_RX;
@@ -200,6 +202,8 @@ static void arrived(void *subject, uint64_t argument)
 
     tell_data(connection, connection->data_received, flight, flight->passage.arrives_first_ns,
               flight->passage.arrives_last_ns);
+    if (!connection->options.is_local)
+        ledger_received(first(&connection->expected)->row, flight->bytes, flight->passage.arrives_last_ns);
     connection->arrived += argument;
     if (connection->receiver != NULL)
         connection->options.receiver_woken(connection->receiver, 0);
@@ -227,8 +231,8 @@ static void post_wire(struct connection *connection, uint32_t bytes, struct pass
 {
     const struct connection_options *options = &connection->options;
     struct fabric_message message = {
-        .from = options->sender.rank,
-        .to = options->receiver.rank,
+        .from = options->sender.nic,
+        .to = options->receiver.nic,
         .bytes = bytes,
         .posted_ns = now(connection) > connection->leaves_ns ? now(connection) : connection->leaves_ns,
         .step = first(&connection->offered)->step,
@@ -238,6 +242,7 @@ static void post_wire(struct connection *connection, uint32_t bytes, struct pass
     fabric_pass(options->fabric, &message, passage);
     keep_order(&connection->arrives_ns, passage);
     connection->leaves_ns = passage->last_ns + 1;
+    ledger_sent(first(&connection->offered)->row, bytes, passage->first_ns, passage->last_ns);
     if (connection->data_sent != NULL)
         agenda_add(options->agenda, passage->last_ns, left, connection, 0);
     uint64_t back_ns = fabric_latency_ns(options->fabric, message.from, message.to);
@@ -297,7 +302,7 @@ static void give(void *subject, uint64_t argument)
     struct connection *connection = subject;
     const struct connection_options *options = &connection->options;
     struct passage passage = {.arrives_first_ns = now(connection) + LOCAL_LATENCY_NS};
-    struct fabric_message message = {.from = options->receiver.rank, .to = options->sender.rank, .bytes = CREDIT_BYTES};
+    struct fabric_message message = {.from = options->receiver.nic, .to = options->sender.nic, .bytes = CREDIT_BYTES};
 
     message.posted_ns = now(connection);
     message.step = argument;

@@ -9,12 +9,13 @@
 
 #include "tests/simulation/agenda.h"
 #include "tests/simulation/fabric.h"
+#include "tests/simulation/ledger.h"
 #include "tests/simulation/view.h"
 
 struct connection;
 
 struct connection_end {
-    uint32_t rank; /* of the world: also its NIC's number */
+    uint32_t nic;
     uint32_t qpn;
     struct view *view; /* NULL: not looked at */
 };
@@ -44,6 +45,7 @@ struct connection_share { /* of one operation */
     uint32_t slots_a_chunk;
     uint64_t step;
     uint64_t proxy_late_ns;
+    struct ledger_row *row; /* of the rank at this end; or NULL */
 };
 
 /* The receiving proxy has the operation: it gives credit when those before are done. */

@@ -101,6 +101,7 @@ static uint64_t suffer(struct fabric *fabric, const struct fabric_message *messa
 
     switch (setting->fault) {
     case FAULT_RATE:
+    case FAULT_NIC:
         return slowed_ns;
     case FAULT_CONGESTION:
         passage->marked_frames = frames / 4;
@@ -170,6 +171,16 @@ static unsigned find_way(struct fabric *fabric, const struct fabric_message *mes
     return 4;
 }
 
+/* How long the receiver's port has the message: its NIC may be slower than the wire. */
+static uint64_t receiving_ns(const struct fabric *fabric, const struct fabric_message *message, uint64_t usual_ns)
+{
+    const struct setting *setting = fabric->setting;
+    bool slow = setting->fault == FAULT_NIC && message->to == setting->fault_rank &&
+                setting_faulty(setting, message->step) && message->bytes > SMALL_BYTES;
+
+    return slow ? usual_ns * 100 / setting->fault_rate_percent : usual_ns;
+}
+
 void fabric_pass(struct fabric *fabric, const struct fabric_message *message, struct passage *passage)
 {
     struct port *way[HOPS_MAX];
@@ -187,7 +198,8 @@ void fabric_pass(struct fabric *fabric, const struct fabric_message *message, st
         uint64_t flows_ns = hop == 0 ? 0 : end_ns + hop_ns;
         begin_ns += hop == 0 ? 0 : hop_ns;
         begin_ns = !small && way[hop]->free_ns > begin_ns ? way[hop]->free_ns : begin_ns;
-        end_ns = begin_ns + (hop == 0 ? took_ns : usual_ns);
+        bool last = hop + 1 == hops;
+        end_ns = begin_ns + (hop == 0 ? took_ns : last ? receiving_ns(fabric, message, usual_ns) : usual_ns);
         end_ns = end_ns < flows_ns ? flows_ns : end_ns;
         if (!small)
             way[hop]->free_ns = end_ns;

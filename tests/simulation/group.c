@@ -62,20 +62,33 @@ static uint32_t node_of(const struct group *group, uint32_t rank)
     return group->members[rank].world_rank / (uint32_t)world_setting(group->world)->gpus;
 }
 
+/* Whose NIC and process send what `from` has for `to`: with PXN those of its neighbour in the receiver's place. */
+static uint32_t carrier_of(const struct group *group, uint32_t from, uint32_t to)
+{
+    uint32_t gpus = (uint32_t)world_setting(group->world)->gpus, own = group->members[from].world_rank;
+    int32_t carrier = group_rank(group, own / gpus * gpus + group->members[to].world_rank % gpus);
+
+    return world_setting(group->world)->pxn && carrier >= 0 ? (uint32_t)carrier : from;
+}
+
 /* Of the connection from `from` to `to`: the sender's queue pair, or the receiver's. */
 static void tell_queue_pair(struct group *group, uint32_t from, uint32_t to, const struct ends *ends, uint32_t channel,
                             bool receiver)
 {
-    const struct member *own = &group->members[receiver ? to : from], *far = &group->members[receiver ? from : to];
+    uint32_t carrier = carrier_of(group, from, to);
+    const struct member *own = &group->members[receiver ? to : carrier],
+                        *far = &group->members[receiver ? carrier : to];
     struct host *host = world_host(group->world, own->world_rank);
     struct host_queue_pair pair = {
         .world_rank = own->world_rank,
         .communicator = own->number,
         .qpn = receiver ? ends->receiver_qpn : ends->sender_qpn,
         .remote_qpn = receiver ? ends->sender_qpn : ends->receiver_qpn,
-        .remote_nic = far->world_rank,
+        .nic = world_nic(group->world, own->world_rank),
+        .remote_nic = world_nic(group->world, far->world_rank),
         .channel = channel,
         .far_rank = (int32_t)(receiver ? from : to),
+        .origin_rank = receiver || carrier == from ? -1 : (int32_t)from,
         .side = receiver ? QUEUE_PAIR_SIDE_RECEIVER : QUEUE_PAIR_SIDE_SENDER,
     };
 
@@ -87,7 +100,7 @@ static void tell_queue_pair(struct group *group, uint32_t from, uint32_t to, con
 static struct connection *connect_ranks(struct group *group, uint32_t from, uint32_t to, struct ends *ends)
 {
     struct world *world = group->world;
-    uint32_t sender = group->members[from].world_rank, receiver = group->members[to].world_rank;
+    uint32_t sender = group->members[carrier_of(group, from, to)].world_rank, receiver = group->members[to].world_rank;
     struct connection_options options = {
         .setting = world_setting(world),
         .agenda = world_agenda(world),
@@ -98,11 +111,11 @@ static struct connection *connect_ranks(struct group *group, uint32_t from, uint
         .receiver_woken = kernel_woken,
     };
 
-    options.sender = (struct connection_end){.rank = sender, .view = world_view(world, sender)};
-    options.receiver = (struct connection_end){.rank = receiver, .view = world_view(world, receiver)};
+    options.sender = (struct connection_end){.nic = world_nic(world, sender), .view = world_view(world, sender)};
+    options.receiver = (struct connection_end){.nic = world_nic(world, receiver), .view = world_view(world, receiver)};
     if (!options.is_local) {
-        options.sender.qpn = world_qpn(world, sender);
-        options.receiver.qpn = world_qpn(world, receiver);
+        options.sender.qpn = world_qpn(world, options.sender.nic);
+        options.receiver.qpn = world_qpn(world, options.receiver.nic);
     }
     *ends = (struct ends){options.sender.qpn, options.receiver.qpn};
     return connection_create(&options);
@@ -140,16 +153,21 @@ static void make_channel(struct group *group, uint32_t channel)
     }
 }
 
+uint64_t group_identity(const struct group *group)
+{
+    return chance_bits(world_setting(group->world)->seed + 4, CHANCE_IDENTITY, group->number);
+}
+
 static void tell_member(struct group *group, uint32_t rank)
 {
     struct member *member = &group->members[rank];
     struct host *host = world_host(group->world, member->world_rank);
-    uint64_t now_ns = world_now_ns(group->world), seed = world_setting(group->world)->seed;
+    uint64_t now_ns = world_now_ns(group->world);
     struct host_member told = {
         .world_rank = member->world_rank,
         .rank = rank,
         .ranks_count = group->count,
-        .identity = chance_bits(seed + 4, CHANCE_IDENTITY, group->number),
+        .identity = group_identity(group),
         .created_ns = now_ns - INIT_NS,
         .ready_ns = now_ns + QPS_NS,
     };
@@ -261,7 +279,20 @@ static struct slicing_options cutting(const struct group *group, const struct gr
     return (struct slicing_options){.buffer_bytes = (uint32_t)setting->buffer_bytes,
                                     .round_bytes = (uint32_t)setting->round_bytes,
                                     .message_bytes = (uint32_t)setting->message_bytes,
-                                    .tree = call->tree};
+                                    .protocol = (enum slicing_protocol)setting->protocol,
+                                    .tree = call->tree && call->operation == OPERATION_ALL_REDUCE,
+                                    .version = setting_shares(setting) ? setting_version(setting) : 0};
+}
+
+/* What a rank does of a collective on a channel: none of it when its count is 0. */
+static struct slicing slicing_on(const struct group *group, const struct group_call *call, uint32_t channel)
+{
+    struct slicing_options options = cutting(group, call);
+    struct slicing slicing;
+
+    slicing_init(&slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+    slicing_narrow(&slicing, &options, channel);
+    return slicing;
 }
 
 static void add_exchanges(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
@@ -282,13 +313,12 @@ static void add_exchanges(struct group *group, uint32_t rank, const struct group
 
 static void add_ring(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
 {
-    struct slicing_options options = cutting(group, call);
-
     for (uint32_t channel = 0; channel < group->channels_count; channel++) {
         struct channel *ring = &group->channels[channel];
         uint32_t place = ring->place[rank];
-        struct kernel_lane lane = {.place = place, .channel = channel};
-        slicing_init(&lane.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+        struct kernel_lane lane = {.place = place, .channel = channel, .slicing = slicing_on(group, call, channel)};
+        if (lane.slicing.count == 0)
+            continue;
         lane.lag = lane.slicing.slices_a_chunk;
         lane.sends[0] = ring->rings[place];
         lane.receives[0] = ring->rings[(place + group->count - 1) % group->count];
@@ -299,13 +329,12 @@ static void add_ring(struct group *group, uint32_t rank, const struct group_call
 /* From the root's place on along the ring: nobody sends to the root. */
 static void add_chain(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
 {
-    struct slicing_options options = cutting(group, call);
-
     for (uint32_t channel = 0; channel < group->channels_count; channel++) {
         struct channel *ring = &group->channels[channel];
-        uint32_t place = ring->place[rank], next = (place + 1) % group->count, root = ring->place[0];
-        struct kernel_lane lane = {.place = place, .channel = channel};
-        slicing_init(&lane.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
+        uint32_t place = ring->place[rank], next = (place + 1) % group->count, root = ring->place[GROUP_ROOT];
+        struct kernel_lane lane = {.place = place, .channel = channel, .slicing = slicing_on(group, call, channel)};
+        if (lane.slicing.count == 0)
+            continue;
         lane.sends[0] = next == root ? NULL : ring->rings[place];
         lane.receives[0] = place == root ? NULL : ring->rings[(place + group->count - 1) % group->count];
         kernel_add(kernel, &lane);
@@ -364,14 +393,12 @@ static struct branch find_branch(const struct group *group, uint32_t rank, uint3
 /* What comes up from the children goes to the parent, what comes down from it to them; the root turns it round. */
 static void add_tree(struct group *group, uint32_t rank, const struct group_call *call, struct kernel *kernel)
 {
-    struct slicing_options options = cutting(group, call);
-
     for (uint32_t channel = 0; channel < group->channels_count; channel++) {
         struct branch branch = find_branch(group, rank, channel);
-        struct kernel_lane up = {.channel = channel}, down = {.channel = channel};
+        struct kernel_lane up = {.channel = channel, .slicing = slicing_on(group, call, channel)}, down = up;
         uint32_t use = channel + 1;
-        slicing_init(&up.slicing, &options, call->operation, call->bytes, group->count, group->channels_count);
-        down.slicing = up.slicing;
+        if (up.slicing.count == 0)
+            continue;
         for (uint32_t i = 0; i < branch.children_count; i++) {
             uint32_t child = (uint32_t)branch.children[i];
             up.receives[i] = find_connection(group, child, rank, use, true);

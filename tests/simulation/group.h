@@ -10,6 +10,8 @@
 
 struct group;
 
+#define GROUP_ROOT 0u /* of Broadcasts */
+
 /* `ranks` of the world, by node and then GPU; copied. Told to the hosts. */
 struct group *group_create(struct world *world, const uint32_t *ranks, uint32_t count, uint32_t number);
 void group_destroy(struct group *group);
@@ -18,6 +20,7 @@ uint32_t group_count(const struct group *group);
 /* The rank in the group; -1: none. */
 int32_t group_rank(const struct group *group, uint32_t world_rank);
 uint32_t group_world_rank(const struct group *group, uint32_t rank);
+uint64_t group_identity(const struct group *group);
 /* What the host agent of the rank calls it. */
 uint32_t group_number(const struct group *group, uint32_t rank);
 

@@ -9,13 +9,18 @@
 #include "tests/simulation/chance.h"
 #include "tests/simulation/view.h"
 
-#define FLOAT_TYPE     7
 #define PID_FIRST      2000u
 #define PID_STRIDE     10u
 #define SWITCH_NS      4000u /* a thread waits for its CPU when it is woken */
 #define CREATED_NS     1000u /* within the call that needs it */
 #define READY_NS       4000u
 #define ATTRIBUTES_ALL 0x1711b0u
+
+enum marker_kind {
+#define MARKER(name, number, text) MARKER_##name = (number),
+#include "wire/marker.def"
+#undef MARKER
+};
 
 struct delays { /* since the last sums */
     uint64_t run_queue_ns, io_wait_ns;
@@ -59,8 +64,37 @@ static uint32_t pid_of(const struct host *host, uint32_t world_rank)
     return PID_FIRST + PID_STRIDE * process_of(host, world_rank);
 }
 
+/* A NIC for each GPU, behind a root port of its own, and one more, which no rank has any use for: on the first machine
+ * it is down. Where there is one GPU that is the second port of its card. */
+static void tell_port(struct host *host, uint32_t number, uint64_t now_ns)
+{
+    const struct setting *setting = host->setting;
+    uint32_t gpus = (uint32_t)setting->gpus;
+    bool is_spare = number == gpus;
+    bool is_down = is_spare ? host->first_rank == 0
+                            : setting->fault == FAULT_RAIL && setting->fault_rank == host->first_rank + number;
+    struct record_rdma_port port = {
+        .header.source = number + 1,
+        .at_ns = agent_time_ns(host->agent, now_ns),
+        .bits_a_second = setting->link_gbps * 1000000000ULL,
+        .numa_node = 0,
+        .ports_count = gpus + 1,
+        .number = 1,
+        .state = is_down ? RDMA_PORT_DOWN : RDMA_PORT_ACTIVE,
+        .link_layer = RDMA_LINK_ETHERNET,
+    };
+    uint32_t slot = gpus == 1 ? 0 : number;
+
+    snprintf(port.device, sizeof port.device, "mlx5_%u", number);
+    snprintf(port.bus, sizeof port.bus, "0000:%02x:00.%u", 0x11 + 2 * slot, gpus == 1 ? number : 0);
+    snprintf(port.root_port, sizeof port.root_port, "0000:%02x:00.0", 0x10 + 2 * slot);
+    agent_add(host->agent, RECORD_RDMA_PORT, &port, now_ns);
+}
+
 void host_begin(struct host *host, uint64_t now_ns)
 {
+    for (uint32_t number = 0; number <= host->setting->gpus; number++)
+        tell_port(host, number, now_ns);
     for (uint32_t gpu = 0; gpu < host->setting->gpus; gpu++) {
         struct record_process process = {.process = gpu + 1, .pid = pid_of(host, host->first_rank + gpu)};
         struct record_process_fact fact = {.process = gpu + 1, .fact = PROCESS_FACT_RANK};
@@ -88,6 +122,7 @@ uint32_t host_add_communicator(struct host *host, const struct host_member *memb
         .cuda_device = (int32_t)(member->world_rank - host->first_rank),
         .creator = COMMUNICATOR_BY_INIT_RANK,
         .identity_kind = IDENTITY_OF_ID,
+        .library_version = host->setting->no_version ? 0 : setting_version(host->setting),
     };
 
     memcpy(record.identity, &member->identity, sizeof member->identity);
@@ -118,14 +153,15 @@ void host_add_queue_pair(struct host *host, const struct host_queue_pair *pair, 
         .retry_count = 7,
         .rnr_retry = 7,
         .side = (uint8_t)pair->side,
-        .origin_rank = -1,
+        .origin_rank = pair->origin_rank,
+        .flags = pair->origin_rank < 0 ? 0 : QUEUE_PAIR_PXN,
         .far_rank = pair->far_rank,
         .channel = (int32_t)pair->channel,
     };
 
-    view_address(record.address, pair->world_rank);
+    view_address(record.address, pair->nic);
     view_address(record.remote_address, pair->remote_nic);
-    snprintf(record.device, sizeof record.device, "mlx5_%u", pair->world_rank - host->first_rank);
+    snprintf(record.device, sizeof record.device, "mlx5_%u", pair->nic - host->first_rank);
     agent_add(host->agent, RECORD_QUEUE_PAIR, &record, now_ns);
 }
 
@@ -134,9 +170,21 @@ void host_add_call(struct host *host, struct record_call *call, uint64_t now_ns)
     call->entered_ns = agent_time_ns(host->agent, call->entered_ns);
     call->enqueued_ns = agent_time_ns(host->agent, call->enqueued_ns);
     call->tid = pid_of(host, call->tid);
-    call->datatype = FLOAT_TYPE;
     call->flags |= 1 << CALL_RESULT_SHIFT;
     agent_add(host->agent, RECORD_CALL, call, now_ns);
+}
+
+void host_add_wait(struct host *host, uint32_t world_rank, uint64_t from_ns, uint64_t to_ns)
+{
+    struct record_marker record = {
+        .header.source = process_of(host, world_rank),
+        .entered_ns = agent_time_ns(host->agent, from_ns),
+        .duration_ns = to_ns - from_ns,
+        .tid = pid_of(host, world_rank),
+        .marker = MARKER_DEVICE_SYNCHRONIZE,
+    };
+
+    agent_add(host->agent, RECORD_MARKER, &record, to_ns);
 }
 
 void host_delay(struct host *host, uint32_t world_rank, bool proxy, enum host_delay_cause cause, uint64_t delay_ns)

@@ -21,8 +21,9 @@ struct host_member { /* a rank of a communicator */
 uint32_t host_add_communicator(struct host *host, const struct host_member *member, uint64_t now_ns);
 
 struct host_queue_pair {
-    uint32_t world_rank, communicator, qpn, remote_qpn, remote_nic, channel;
+    uint32_t world_rank, communicator, qpn, remote_qpn, nic, remote_nic, channel;
     int32_t far_rank;
+    int32_t origin_rank; /* whose data it sends, where that is not its owner's; -1: its owner's */
     enum queue_pair_side side;
     uint64_t connection;
 };
@@ -30,6 +31,9 @@ void host_add_queue_pair(struct host *host, const struct host_queue_pair *pair, 
 
 /* `call` with true times, its header's source the communicator. */
 void host_add_call(struct host *host, struct record_call *call, uint64_t now_ns);
+
+/* The rank's thread waited for its GPU. */
+void host_add_wait(struct host *host, uint32_t world_rank, uint64_t from_ns, uint64_t to_ns);
 
 enum host_delay_cause { DELAY_CPU, DELAY_IO, DELAY_MEMORY };
 

@@ -13,6 +13,7 @@
 
 #define BEGIN_NS 3000000000ULL /* of the first step: the clocks have had two seconds */
 #define SKEW_NS  2000000.0     /* between ranks' first steps */
+#define JOIN_NS  50000u
 #define AFTER_NS 200000000ULL
 #define STALL_NS 3000000000ULL
 
@@ -60,6 +61,17 @@ static void play(struct job *job)
         agenda_step(agenda);
 }
 
+/* A rank that joins comes when the first one has come to its first step. */
+static void join(void *subject, uint64_t number)
+{
+    struct job *job = subject;
+
+    if (rank_steps(job->ranks[0]) >= rank_steps(job->ranks[number]))
+        rank_begin(job->ranks[number], world_now_ns(job->world));
+    else
+        agenda_add(world_agenda(job->world), world_now_ns(job->world) + JOIN_NS, join, job, number);
+}
+
 static void init(struct job *job)
 {
     world_begin(job->world);
@@ -75,7 +87,10 @@ static void init(struct job *job)
     for (uint32_t rank = 0; rank < job->count; rank++) {
         double skew = chance_even(job->setting->seed, CHANCE_LENGTH, (1ULL << 60) + rank) * SKEW_NS;
         job->ranks[rank] = rank_create(job->world, job->program, job->truth, rank);
-        rank_begin(job->ranks[rank], BEGIN_NS + (uint64_t)skew);
+        if (rank_steps(job->ranks[rank]) == 0)
+            rank_begin(job->ranks[rank], BEGIN_NS + (uint64_t)skew);
+        else
+            join(job, rank);
     }
 }
 
@@ -95,9 +110,11 @@ static int write_truth(const struct job *job, const struct job_outcome *outcome)
 
     if (job->setting->folder == NULL)
         return 0;
-    if (snprintf(path, sizeof path, "%s/truth.json", job->setting->folder) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/operations.tsv", job->setting->folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    return truth_write(job->truth, &sum, path);
+    int error = job->setting->operations ? ledger_write(world_ledger(job->world), path) : 0;
+    snprintf(path, sizeof path, "%s/truth.json", job->setting->folder);
+    return error != 0 ? error : truth_write(job->truth, &sum, path);
 }
 
 int job_run(const struct setting *setting, struct job_outcome *outcome)

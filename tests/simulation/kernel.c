@@ -55,13 +55,17 @@ void kernel_add(struct kernel *kernel, const struct kernel_lane *given)
     kernel->lanes_left++;
 }
 
-void kernel_queue(struct kernel *kernel, uint64_t step, uint64_t proxy_late_ns)
+void kernel_queue(struct kernel *kernel, uint64_t step, uint64_t proxy_late_ns, struct ledger_row *row)
 {
     for (struct lane *lane = kernel->lanes; lane != NULL; lane = lane->next) {
         const struct slicing *slicing = &lane->given.slicing;
-        struct connection_share share = {
-            slicing->count, slicing->depth, slicing->slots_a_slice, slicing->slots_a_slice * slicing->slices_a_chunk,
-            step,           proxy_late_ns};
+        struct connection_share share = {.slices = slicing->count,
+                                         .depth = slicing->depth,
+                                         .slots_a_slice = slicing->slots_a_slice,
+                                         .slots_a_chunk = slicing->slots_a_slice * slicing->slices_a_chunk,
+                                         .step = step,
+                                         .proxy_late_ns = proxy_late_ns,
+                                         .row = row};
         for (int i = 0; i < KERNEL_ENDS_MAX && lane->given.receives[i] != NULL; i++)
             connection_expect(lane->given.receives[i], &share);
         for (int i = 0; i < KERNEL_ENDS_MAX && lane->given.sends[i] != NULL; i++)

@@ -23,7 +23,8 @@ struct kernel_lane {
 };
 void kernel_add(struct kernel *kernel, const struct kernel_lane *lane);
 
-void kernel_queue(struct kernel *kernel, uint64_t step, uint64_t proxy_late_ns);
+/* `row`: of the operation, or NULL. */
+void kernel_queue(struct kernel *kernel, uint64_t step, uint64_t proxy_late_ns, struct ledger_row *row);
 void kernel_begin(struct kernel *kernel);
 
 /* To be given to connections. */

@@ -18,7 +18,17 @@ static const char *const fault_names[] = {
 #include "tests/simulation/fault.def"
 #undef FAULT
     NULL};
-static const char *const sight_names[] = {"both", "sender", "receiver", NULL};
+static const char *const sight_names[] = {"both", "sender", "receiver", "counters", NULL};
+
+static const char *const protocol_names[] = {"simple", "ll", "ll128", "mixed", NULL};
+
+static const char *const nccl_names[] = {
+#define NCCL(text, version) text,
+#include "tests/simulation/nccl.def"
+#undef NCCL
+    NULL};
+
+static const char *const graph_names[] = {"none", "shown", "hidden", NULL};
 
 #define ROW(text, letter, what, member, word, says)                                                                    \
     .name = (text), .short_name = (letter), .kind = (what), .offset = offsetof(struct setting, member),                \
@@ -27,6 +37,10 @@ static const char *const sight_names[] = {"both", "sender", "receiver", NULL};
 static const struct option_spec options[] = {
     {ROW("shape", 's', OPTION_CHOICE, shape, "SHAPE", "what a step does"), .choices = shape_names},
     {ROW("fault", 'f', OPTION_CHOICE, fault, "FAULT", "what goes wrong, or looks like it"), .choices = fault_names},
+    {ROW("protocol", 0, OPTION_CHOICE, protocol, "PROTOCOL", "of collectives; mixed: each by its size"),
+     .choices = protocol_names},
+    {ROW("nccl", 0, OPTION_CHOICE, nccl, "VERSION", "whose arithmetic collectives are cut in, from this version on"),
+     .choices = nccl_names},
     {ROW("nodes", 'n', OPTION_UNSIGNED, nodes, "N", "machines"), .minimum = 1, .maximum = 65536},
     {ROW("gpus", 'g', OPTION_UNSIGNED, gpus, "N", "GPUs of a machine, each with a NIC"), .minimum = 1, .maximum = 16},
     {ROW("leaf-nodes", 0, OPTION_UNSIGNED, leaf_nodes, "N", "machines at one leaf switch"), .minimum = 1},
@@ -54,10 +68,20 @@ static const struct option_spec options[] = {
     {ROW("noise", 0, OPTION_UNSIGNED, noise_percent, "PERCENT", "of the natural spread"), .maximum = 10000},
     {ROW("clock-offset", 0, OPTION_DURATION, clock_offset_ns, "DURATION", "agents' clocks are off by up to")},
     {ROW("clock-drift", 0, OPTION_UNSIGNED, clock_drift_ppm, "PPM", "and drift by up to"), .maximum = 500},
-    {ROW("sight", 0, OPTION_CHOICE, sight, "PORTS", "at which port of a flow frames are seen"), .choices = sight_names},
+    {ROW("sight", 0, OPTION_CHOICE, sight, "PORTS",
+         "at which port of a flow frames are seen; counters: at none, only what ports count"),
+     .choices = sight_names},
+    {ROW("graph", 0, OPTION_CHOICE, graph, "CALLS",
+         "from the fourth step on a step is the launch of a graph: its calls are shown, or only that they were "
+         "captured"),
+     .choices = graph_names},
     {ROW("tree", 0, OPTION_FLAG, tree, NULL, "AllReduces go over trees, not rings")},
+    {ROW("pxn", 0, OPTION_FLAG, pxn, NULL, "sends leave through a neighbour of the sender (PXN)")},
+    {ROW("waits", 0, OPTION_FLAG, waits, NULL, "hosts tell when a thread waited for its GPU")},
+    {ROW("no-version", 0, OPTION_FLAG, no_version, NULL, "hosts do not tell the library's version")},
     {ROW("no-host", 0, OPTION_FLAG, no_host, NULL, "without host agents")},
     {ROW("one-file", 0, OPTION_FLAG, one_file, NULL, "all agents into one capture, all.capture")},
+    {ROW("operations", 0, OPTION_FLAG, operations, NULL, "the truth about each operation, too: operations.tsv")},
 };
 
 static const struct option_program program = {

@@ -5,11 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/simulation/chance.h"
+
 #define LAYERS        8u
 #define TENSOR_LAYERS 4u
 #define BUCKETS       4u
 #define MICRO_BATCHES 8u
 #define EXPERT_LAYERS 2u
+#define PASSES        4u /* of gradient accumulation */
+#define PASS_LAYERS   2u
+#define LEAVES_STEP   20u
+#define CHAIN         6u
+#define OVERLAPS      4u
+#define PARTS         2u /* of a node of an interleaved pipeline */
+#define INTERLEAVED   8u /* its micro-batches */
 
 struct program {
     struct world *world;
@@ -22,6 +31,7 @@ struct program {
     uint32_t count;
     struct group_exchange *exchanges;
     uint32_t exchanges_count, exchanges_room;
+    uint64_t step;
     bool evaluates;
 };
 
@@ -56,6 +66,13 @@ static void call(struct program *program, uint32_t rank, uint32_t stream, enum o
     deed->call.operation = operation;
     deed->call.bytes = bytes / 4 * 4;
     deed->call.tree = program->setting->tree;
+}
+
+/* Of what moves data only, any number of bytes. */
+static void move(struct program *program, uint32_t rank, enum operation_kind operation, uint64_t bytes)
+{
+    call(program, rank, 0, operation, bytes);
+    program->deeds[program->count - 1].call.bytes = bytes;
 }
 
 static void wait_for(struct program *program, uint32_t stream)
@@ -99,6 +116,109 @@ static void data(struct program *program, uint32_t rank)
     }
     if (program->evaluates)
         call(program, rank, 0, OPERATION_ALL_REDUCE, 65536);
+}
+
+static void buckets(struct program *program, uint32_t rank)
+{
+    compute(program, 1, 3);
+    for (uint32_t bucket = 0; bucket < BUCKETS && !program->evaluates; bucket++) {
+        compute(program, 2, 3 * BUCKETS);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes / BUCKETS);
+    }
+    if (program->evaluates)
+        call(program, rank, 0, OPERATION_ALL_REDUCE, 65536);
+}
+
+static void accumulate(struct program *program, uint32_t rank)
+{
+    uint64_t part = program->setting->bytes / PASS_LAYERS / group_count(program_group(program, rank, 0));
+
+    for (uint32_t pass = 0; pass < PASSES; pass++) {
+        for (uint32_t layer = 0; layer < PASS_LAYERS; layer++) {
+            call(program, rank, 0, OPERATION_ALL_GATHER, part);
+            wait_for(program, 0);
+            compute(program, 1, 3 * PASSES * PASS_LAYERS);
+        }
+        for (uint32_t layer = 0; layer < PASS_LAYERS && !program->evaluates; layer++) {
+            compute(program, 2, 3 * PASSES * PASS_LAYERS);
+            call(program, rank, 0, OPERATION_REDUCE_SCATTER, part);
+        }
+    }
+}
+
+/* Sequences between half and one and a half times as long as usual. */
+static void variable(struct program *program, uint32_t rank)
+{
+    double length = 0.5 + chance_even(program->setting->seed, CHANCE_LENGTH, (1ULL << 61) + program->step);
+    uint64_t share = (uint64_t)(length * 1024);
+
+    for (uint32_t layer = 0; layer < TENSOR_LAYERS * (program->evaluates ? 1 : 2); layer++) {
+        compute(program, share * (layer < TENSOR_LAYERS ? 1 : 2), 1024ULL * 3 * TENSOR_LAYERS);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, (4u << 20) / 1024 * share);
+        wait_for(program, 0);
+    }
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->evaluates ? 65536 : program->setting->bytes);
+}
+
+static void elastic(struct program *program, uint32_t rank)
+{
+    uint32_t stream = program->step < LEAVES_STEP ? 0 : 1;
+
+    compute(program, 1, 1);
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
+        call(program, rank, stream, OPERATION_ALL_REDUCE, program->setting->bytes * bucket_shares[bucket] / 16);
+}
+
+static void chained(struct program *program, uint32_t rank)
+{
+    compute(program, 1, 1);
+    for (uint32_t i = 0; i < CHAIN; i++)
+        call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes / CHAIN);
+    call(program, rank, 0, OPERATION_ALL_GATHER, program->setting->bytes / 16);
+    call(program, rank, 0, OPERATION_REDUCE_SCATTER, program->setting->bytes / 8);
+}
+
+static void overlap(struct program *program, uint32_t rank)
+{
+    for (uint32_t part = 0; part < OVERLAPS; part++) {
+        compute(program, 1, OVERLAPS);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes / (part + 1));
+        call(program, rank, 1, OPERATION_ALL_GATHER, program->setting->bytes / 8);
+    }
+}
+
+static void tiny(struct program *program, uint32_t rank)
+{
+    for (uint64_t bytes = 4; bytes <= 65536; bytes *= 16) {
+        compute(program, 1, 8);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, bytes);
+    }
+    for (uint64_t bytes = 16; bytes <= 4096; bytes *= 16)
+        call(program, rank, 0, OPERATION_ALL_GATHER, bytes);
+    compute(program, 1, 8);
+    call(program, rank, 0, OPERATION_BROADCAST, 1024);
+}
+
+static void odd(struct program *program, uint32_t rank)
+{
+    static const uint64_t reduced[] = {4, 36, 12004, 400004, 1048596, 6291476};
+    static const uint64_t moved[] = {1, 17, 4097, 40001, 1048583, 2500009};
+
+    for (size_t i = 0; i < sizeof reduced / sizeof *reduced; i++) {
+        compute(program, 1, 8);
+        call(program, rank, 0, OPERATION_ALL_REDUCE, reduced[i]);
+        call(program, rank, 0, OPERATION_REDUCE_SCATTER, reduced[i] / 2 + 4);
+        move(program, rank, OPERATION_ALL_GATHER, moved[i]);
+        move(program, rank, OPERATION_BROADCAST, moved[i]);
+    }
+}
+
+static void joining(struct program *program, uint32_t rank)
+{
+    compute(program, 1, 1);
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
+        call(program, rank, program->step < LEAVES_STEP ? 1 : 0, OPERATION_ALL_REDUCE,
+             program->setting->bytes * bucket_shares[bucket] / 16);
 }
 
 static void sharded(struct program *program, uint32_t rank)
@@ -166,6 +286,12 @@ static void pipeline(struct program *program, uint32_t rank)
     uint32_t stage = (uint32_t)group_rank(line, rank), stages = group_count(line);
     uint32_t ahead = stages - 1 - stage < MICRO_BATCHES ? stages - 1 - stage : MICRO_BATCHES;
 
+    for (uint32_t i = 0; i < MICRO_BATCHES && program->evaluates; i++)
+        forward(program, rank, stage, stages);
+    if (program->evaluates) {
+        call(program, rank, 0, OPERATION_ALL_REDUCE, 65536);
+        return;
+    }
     for (uint32_t i = 0; i < ahead; i++)
         forward(program, rank, stage, stages);
     for (uint32_t i = ahead; i < MICRO_BATCHES; i++) {
@@ -174,6 +300,72 @@ static void pipeline(struct program *program, uint32_t rank)
     }
     for (uint32_t i = 0; i < ahead; i++)
         backward(program, rank, stage, stages);
+    call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes);
+}
+
+/* Like pipeline, with the stages' own shares of the layers. */
+static void uneven(struct program *program, uint32_t rank)
+{
+    pipeline(program, rank);
+    struct group *line = program_group(program, rank, 1);
+    uint32_t stage = (uint32_t)group_rank(line, rank), last = group_count(line) - 1;
+
+    for (uint32_t i = 0; i < program->count; i++)
+        if (program->deeds[i].kind == DEED_COMPUTE)
+            program->deeds[i].ns = stage == 0      ? program->deeds[i].ns / 2
+                                   : stage == last ? program->deeds[i].ns * 3 / 2
+                                                   : program->deeds[i].ns;
+}
+
+/* One of the node's two stages on one micro-batch: to the node behind, and from the last one to the first again. */
+static void part_forward(struct program *program, uint32_t rank, uint32_t part)
+{
+    struct group *line = program_group(program, rank, 1);
+    uint32_t node = (uint32_t)group_rank(line, rank), nodes = group_count(line);
+
+    if (node > 0 || part > 0)
+        hand_on(program, rank, (node + nodes - 1) % nodes, true);
+    compute(program, 1, 3 * INTERLEAVED * PARTS);
+    if (node + 1 < nodes || part + 1 < PARTS)
+        hand_on(program, rank, (node + 1) % nodes, false);
+}
+
+static void part_backward(struct program *program, uint32_t rank, uint32_t part)
+{
+    struct group *line = program_group(program, rank, 1);
+    uint32_t node = (uint32_t)group_rank(line, rank), nodes = group_count(line);
+
+    if (node + 1 < nodes || part + 1 < PARTS)
+        hand_on(program, rank, (node + 1) % nodes, true);
+    compute(program, 2, 3 * INTERLEAVED * PARTS);
+    if (node > 0 || part > 0)
+        hand_on(program, rank, (node + nodes - 1) % nodes, false);
+}
+
+/* As many micro-batches as nodes go through the first stage of each, then the same ones through the second, and so on.
+ */
+static uint32_t part_of(uint32_t turn, uint32_t nodes, bool backward)
+{
+    uint32_t part = turn / nodes % PARTS;
+
+    return backward ? PARTS - 1 - part : part;
+}
+
+static void interleaved(struct program *program, uint32_t rank)
+{
+    struct group *line = program_group(program, rank, 1);
+    uint32_t node = (uint32_t)group_rank(line, rank), nodes = group_count(line), turns = INTERLEAVED * PARTS;
+    uint32_t ahead = 2 * (nodes - node - 1) + (PARTS - 1) * nodes;
+
+    ahead = ahead < turns ? ahead : turns;
+    for (uint32_t turn = 0; turn < ahead; turn++)
+        part_forward(program, rank, part_of(turn, nodes, false));
+    for (uint32_t turn = ahead; turn < turns; turn++) {
+        part_forward(program, rank, part_of(turn, nodes, false));
+        part_backward(program, rank, part_of(turn - ahead, nodes, true));
+    }
+    for (uint32_t turn = turns - ahead; turn < turns; turn++)
+        part_backward(program, rank, part_of(turn, nodes, true));
     call(program, rank, 0, OPERATION_ALL_REDUCE, program->setting->bytes);
 }
 
@@ -237,6 +429,11 @@ static uint32_t by_line(const struct program *program, uint32_t rank)
     return by_node(program, rank) / stages(program) * (uint32_t)program->setting->gpus + by_gpu(program, rank);
 }
 
+static uint32_t but_the_last(const struct program *program, uint32_t rank)
+{
+    return rank + 1 == program->ranks ? UINT32_MAX : 0;
+}
+
 static const struct {
     shape_write *write;
     shape_color *colors[PROGRAM_STREAMS_MAX];
@@ -247,6 +444,17 @@ static const struct {
     [SHAPE_TENSOR] = {tensor, {by_gpu, by_node}},
     [SHAPE_PIPELINE] = {pipeline, {by_stage, by_line}},
     [SHAPE_EXPERT] = {expert, {one_color}},
+    [SHAPE_BUCKETS] = {buckets, {one_color}},
+    [SHAPE_ACCUMULATE] = {accumulate, {one_color}},
+    [SHAPE_VARIABLE] = {variable, {one_color}},
+    [SHAPE_ELASTIC] = {elastic, {one_color, but_the_last}},
+    [SHAPE_JOINING] = {joining, {one_color, but_the_last}},
+    [SHAPE_INTERLEAVED] = {interleaved, {by_stage, by_line}},
+    [SHAPE_UNEVEN] = {uneven, {by_stage, by_line}},
+    [SHAPE_CHAINED] = {chained, {one_color}},
+    [SHAPE_OVERLAP] = {overlap, {one_color, one_color}},
+    [SHAPE_TINY] = {tiny, {one_color}},
+    [SHAPE_ODD] = {odd, {one_color}},
 };
 
 static void make_groups(struct program *program, uint32_t stream)
@@ -301,8 +509,19 @@ void program_destroy(struct program *program)
     free(program);
 }
 
-uint32_t program_step(struct program *program, uint32_t rank, bool evaluates, const struct deed **deeds)
+bool program_leaves(const struct program *program, uint32_t rank, uint64_t step)
 {
+    return program->setting->shape == SHAPE_ELASTIC && rank + 1 == program->ranks && step >= LEAVES_STEP;
+}
+
+uint64_t program_first_step(const struct program *program, uint32_t rank)
+{
+    return program->setting->shape == SHAPE_JOINING && rank + 1 == program->ranks ? LEAVES_STEP : 0;
+}
+
+uint32_t program_step(struct program *program, uint32_t rank, uint64_t step, bool evaluates, const struct deed **deeds)
+{
+    program->step = step;
     program->count = 0;
     program->exchanges_count = 0;
     program->evaluates = evaluates;

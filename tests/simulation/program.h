@@ -34,7 +34,13 @@ void program_destroy(struct program *program);
  * The deeds of the rank's step, which stay valid until the next call; returns how many. Computing is as the job means
  * it: chance and faults come on top. `evaluates`: without the backward pass.
  */
-uint32_t program_step(struct program *program, uint32_t rank, bool evaluates, const struct deed **deeds);
+uint32_t program_step(struct program *program, uint32_t rank, uint64_t step, bool evaluates, const struct deed **deeds);
+
+/* Whether the rank has left the job before that step. */
+bool program_leaves(const struct program *program, uint32_t rank, uint64_t step);
+
+/* The step that the rank joins the job in. */
+uint64_t program_first_step(const struct program *program, uint32_t rank);
 
 /* The rank's communicator on that stream, or NULL. */
 struct group *program_group(const struct program *program, uint32_t rank, uint32_t stream);

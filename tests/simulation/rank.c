@@ -11,6 +11,8 @@
 
 #include "tests/simulation/chance.h"
 
+#define FLOAT_TYPE   7
+#define BYTE_TYPE    0
 #define HOST_NS      9000u   /* the host's time for a deed */
 #define LAUNCH_NS    4000u   /* from the host to the GPU */
 #define WAKE_NS      12000u  /* from the GPU's end to the host */
@@ -18,6 +20,7 @@
 #define RETURN_NS    6000u
 #define CYCLE        10u /* steps from checkpoint to checkpoint, evaluation to evaluation */
 #define WARM_STEPS   5u
+#define GRAPH_STEP   3u
 #define SPREAD       0.004 /* of a kernel's time, one standard deviation */
 #define SPEED_SPREAD 0.002 /* of GPUs */
 
@@ -48,7 +51,9 @@ struct rank {
     struct given compute[PROGRAM_DEEDS_MAX], calls[PROGRAM_STREAMS_MAX][PROGRAM_DEEDS_MAX];
     struct stream streams[PROGRAM_STREAMS_MAX], computing;
     uint32_t calls_groups; /* groups of calls, ever */
+    uint32_t captured;     /* calls, ever */
     bool waits, done, computed_one;
+    uint64_t waited_ns; /* since when its host waits for the GPU */
 };
 
 static void host_next(void *subject, uint64_t argument);
@@ -65,6 +70,7 @@ struct rank *rank_create(struct world *world, struct program *program, struct tr
     rank->program = program;
     rank->truth = truth;
     rank->number = number;
+    rank->step = program_first_step(program, number);
     rank->steps = rank->setting->steps;
     return rank;
 }
@@ -142,7 +148,7 @@ static void take_deeds(struct rank *rank)
     const struct deed *deeds;
     size_t exchanges = 0;
 
-    rank->deeds_count = program_step(rank->program, rank->number, evaluates(rank), &deeds);
+    rank->deeds_count = program_step(rank->program, rank->number, rank->step, evaluates(rank), &deeds);
     memcpy(rank->deeds, deeds, rank->deeds_count * sizeof *deeds);
     for (uint32_t i = 0; i < rank->deeds_count; i++)
         exchanges += deeds[i].call.exchanges_count;
@@ -180,6 +186,14 @@ void rank_begin(struct rank *rank, uint64_t at_ns)
     agenda_add(agenda(rank), at_ns, begin_step, rank, 0);
 }
 
+static void tell_wait(const struct rank *rank, uint64_t now_ns)
+{
+    struct host *host = world_host(rank->world, rank->number);
+
+    if (rank->setting->waits && host != NULL)
+        host_add_wait(host, rank->number, rank->waited_ns, now_ns);
+}
+
 static void end_step(void *subject, uint64_t argument)
 {
     struct rank *rank = subject;
@@ -188,13 +202,14 @@ static void end_step(void *subject, uint64_t argument)
     (void)argument;
     truth_at(rank->truth, rank->number, rank->step)->end_ns = now_ns;
     uint64_t next_ns = now_ns + checkpoint_ns(rank) + host_spread_ns(rank, BETWEEN_NS, PROGRAM_DEEDS_MAX - 1);
-    if (++rank->step == rank->steps)
+    tell_wait(rank, now_ns);
+    if (++rank->step == rank->steps || program_leaves(rank->program, rank->number, rank->step))
         rank->done = true;
     else
         agenda_add(agenda(rank), next_ns, begin_step, rank, 0);
 }
 
-static void tell_call(struct rank *rank, const struct deed *deed, const struct group_exchange *exchange)
+static void tell_call(struct rank *rank, const struct deed *deed, const struct group_exchange *exchange, uint8_t flags)
 {
     struct host *host = world_host(rank->world, rank->number);
     uint32_t own = (uint32_t)group_rank(deed->group, rank->number);
@@ -208,15 +223,24 @@ static void tell_call(struct rank *rank, const struct deed *deed, const struct g
         .tid = rank->number,
         .operation = (uint8_t)deed->call.operation,
         .reduction = CALL_NO_REDUCTION,
+        .flags = flags,
     };
 
-    call.sequence =
-        exchange == NULL ? group_count_collective(deed->group, own) : group_count_exchange(deed->group, own, exchange);
-    call.count = (exchange == NULL ? deed->call.bytes : exchange->bytes) / 4;
+    if (deed->call.operation == OPERATION_BROADCAST)
+        call.peer = (int32_t)GROUP_ROOT;
+    if ((flags & CALL_CAPTURED) != 0)
+        call.sequence = rank->captured++;
+    else if (exchange == NULL)
+        call.sequence = group_count_collective(deed->group, own);
+    else
+        call.sequence = group_count_exchange(deed->group, own, exchange);
+    uint64_t bytes = exchange == NULL ? deed->call.bytes : exchange->bytes;
+    call.datatype = bytes % 4 == 0 ? FLOAT_TYPE : BYTE_TYPE;
+    call.count = bytes % 4 == 0 ? bytes / 4 : bytes;
     if (exchange != NULL) {
         call.operation = exchange->receives ? OPERATION_RECV : OPERATION_SEND;
         call.group = rank->calls_groups;
-        call.flags = CALL_GROUPED;
+        call.flags |= CALL_GROUPED;
     } else if (deed->call.operation != OPERATION_ALL_GATHER && deed->call.operation != OPERATION_BROADCAST) {
         call.reduction = 0;
     }
@@ -224,15 +248,28 @@ static void tell_call(struct rank *rank, const struct deed *deed, const struct g
         host_add_call(host, &call, world_now_ns(rank->world));
 }
 
-static void tell_calls(struct rank *rank, const struct deed *deed)
+static void tell_calls(struct rank *rank, const struct deed *deed, uint8_t flags)
 {
     if (deed->call.operation != OPERATION_SEND) {
-        tell_call(rank, deed, NULL);
+        tell_call(rank, deed, NULL, flags);
         return;
     }
     rank->calls_groups++;
     for (uint32_t i = 0; i < deed->call.exchanges_count; i++)
-        tell_call(rank, deed, &deed->call.exchanges[i]);
+        tell_call(rank, deed, &deed->call.exchanges[i], flags);
+}
+
+static bool is_graph(const struct rank *rank)
+{
+    return rank->setting->graph != GRAPH_NONE && rank->step >= GRAPH_STEP;
+}
+
+/* Before its first launch. */
+static void capture(struct rank *rank)
+{
+    for (uint32_t i = 0; i < rank->deeds_count; i++)
+        if (rank->deeds[i].kind == DEED_CALL)
+            tell_calls(rank, &rank->deeds[i], CALL_CAPTURED);
 }
 
 static void call_ended(void *subject, uint64_t stream)
@@ -257,15 +294,31 @@ static uint64_t proxy_late_ns(struct rank *rank, const struct deed *deed)
     return rank->setting->fault_delay_ns;
 }
 
+static struct ledger_row *note_call(struct rank *rank, const struct deed *deed)
+{
+    struct ledger_row *row = ledger_add(world_ledger(rank->world));
+
+    if (row == NULL)
+        return NULL;
+    row->identity = group_identity(deed->group);
+    row->rank = rank->number;
+    row->kind = (uint8_t)deed->call.operation;
+    row->enqueued_ns = world_now_ns(rank->world);
+    return row;
+}
+
 static void give_call(struct rank *rank, const struct deed *deed)
 {
     struct given given = {.kind = DEED_CALL, .stream = deed->stream, .computed = rank->computing.given};
     struct stream *stream = &rank->streams[deed->stream];
 
-    tell_calls(rank, deed);
+    if (!is_graph(rank))
+        tell_calls(rank, deed, 0);
+    else if (rank->setting->graph == GRAPH_SHOWN)
+        tell_calls(rank, deed, CALL_REPLAYED);
     given.kernel = kernel_create(agenda(rank), call_ended, rank, deed->stream);
     group_add_lanes(deed->group, (uint32_t)group_rank(deed->group, rank->number), &deed->call, given.kernel);
-    kernel_queue(given.kernel, rank->step, proxy_late_ns(rank, deed));
+    kernel_queue(given.kernel, rank->step, proxy_late_ns(rank, deed), note_call(rank, deed));
     rank->calls[deed->stream][stream->given++] = given;
 }
 
@@ -383,6 +436,14 @@ static void give_compute(struct rank *rank, const struct deed *deed)
     given->ended = rank->streams[deed->stream].given;
 }
 
+static void give(struct rank *rank, const struct deed *deed)
+{
+    if (deed->kind == DEED_CALL)
+        give_call(rank, deed);
+    else
+        give_compute(rank, deed);
+}
+
 static void host_next(void *subject, uint64_t argument)
 {
     struct rank *rank = subject;
@@ -392,13 +453,15 @@ static void host_next(void *subject, uint64_t argument)
     (void)argument;
     if (deed->kind == DEED_SYNC) {
         rank->waits = true;
+        rank->waited_ns = now_ns;
         advance(rank, 0);
         return;
     }
-    if (deed->kind == DEED_CALL)
-        give_call(rank, deed);
-    else
-        give_compute(rank, deed);
+    if (rank->at == 1 && rank->step == GRAPH_STEP && is_graph(rank))
+        capture(rank);
+    give(rank, deed);
+    while (is_graph(rank) && rank->deeds[rank->at].kind != DEED_SYNC)
+        give(rank, &rank->deeds[rank->at++]);
     agenda_add(agenda(rank), now_ns + LAUNCH_NS, advance, rank, 0);
     agenda_add(agenda(rank), now_ns + host_spread_ns(rank, HOST_NS, rank->at), host_next, rank, 0);
 }

@@ -17,6 +17,22 @@ static const char *const shapes[] = {
 #undef SHAPE
 };
 
+static const uint32_t versions[] = {
+#define NCCL(text, version) version,
+#include "tests/simulation/nccl.def"
+#undef NCCL
+};
+
+uint32_t setting_version(const struct setting *setting)
+{
+    return versions[setting->nccl];
+}
+
+bool setting_shares(const struct setting *setting)
+{
+    return setting_version(setting) >= 22000;
+}
+
 const char *setting_fault_name(int fault)
 {
     return faults[fault].text;

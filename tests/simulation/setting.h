@@ -20,15 +20,26 @@ enum shape {
     SHAPES_COUNT,
 };
 
-enum sight { SIGHT_BOTH, SIGHT_SENDER, SIGHT_RECEIVER };
+/* From the fourth step on a step is the launch of a graph: whether hosts tell its calls, or only that they were
+ * captured. */
+enum graph { GRAPH_NONE, GRAPH_SHOWN, GRAPH_HIDDEN };
+
+enum sight { SIGHT_BOTH, SIGHT_SENDER, SIGHT_RECEIVER, SIGHT_COUNTERS };
 
 struct setting {
-    int shape; /* enum shape */
-    int fault; /* enum fault */
-    int sight; /* enum sight: at which ports of a flow frames are seen */
-    bool tree; /* AllReduces go up and down trees */
+    int shape;    /* enum shape */
+    int protocol; /* enum slicing_protocol */
+    int nccl;     /* whose arithmetic operations are cut in: a place in nccl.def */
+    int fault;    /* enum fault */
+    int graph;    /* enum graph */
+    int sight;    /* enum sight: at which ports of a flow frames are seen */
+    bool tree;    /* AllReduces go up and down trees */
+    bool pxn;     /* sends leave through the NIC of the neighbour that has the receiver's place in its node */
     bool no_host;
+    bool no_version; /* hosts do not tell the library's */
+    bool waits;      /* hosts tell when their threads waited for a GPU */
     bool one_file;
+    bool operations; /* the truth about each of them is written, too */
     const char *folder;
     uint64_t seed;
     uint64_t nodes, gpus; /* GPUs, and NICs, of a node */
@@ -51,6 +62,10 @@ const char *setting_fault_name(int fault);
 const char *setting_fault_class(int fault);
 enum fault_place setting_fault_place(int fault);
 const char *setting_shape_name(int shape);
+
+/* The library's version as ncclGetVersion has it, and whether its channels have parts of their own. */
+uint32_t setting_version(const struct setting *setting);
+bool setting_shares(const struct setting *setting);
 
 /* Whether the fault holds in the step. */
 bool setting_faulty(const struct setting *setting, uint64_t step);

@@ -41,7 +41,7 @@ struct truth_row *truth_at(struct truth *truth, uint32_t rank, uint64_t step)
     return &truth->rows[step * truth->ranks + rank];
 }
 
-/* False when a rank never ended it. */
+/* False when a rank that began it never ended it. */
 static bool step_span(const struct truth *truth, uint64_t step, uint64_t *begin_ns, uint64_t *end_ns)
 {
     const struct truth_row *rows = &truth->rows[step * truth->ranks];
@@ -50,11 +50,15 @@ static bool step_span(const struct truth *truth, uint64_t step, uint64_t *begin_
     *begin_ns = UINT64_MAX;
     *end_ns = 0;
     for (uint32_t rank = 0; rank < truth->ranks; rank++) {
+        if (rows[rank].begin_ns == 0) /* it has left the job, or nobody began it */
+            continue;
         *begin_ns = rows[rank].begin_ns < *begin_ns ? rows[rank].begin_ns : *begin_ns;
         *end_ns = rows[rank].end_ns > *end_ns ? rows[rank].end_ns : *end_ns;
         whole = whole && rows[rank].end_ns != 0;
     }
-    return whole;
+    if (*begin_ns == UINT64_MAX)
+        *begin_ns = 0;
+    return whole && *begin_ns != 0;
 }
 
 static int compare(const void *a, const void *b)

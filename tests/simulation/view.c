@@ -65,11 +65,13 @@ void view_destroy(struct view *view)
 
 void view_begin(struct view *view, uint64_t now_ns)
 {
-    struct record_traffic_source source = {.kind = TRAFFIC_SOURCE_DPDK, .grain_ns = 8000};
+    bool counts = view->setting->sight == SIGHT_COUNTERS;
+    struct record_traffic_source source = {.kind = counts ? TRAFFIC_SOURCE_MLX5 : TRAFFIC_SOURCE_DPDK,
+                                           .grain_ns = counts ? 1000000 : 8000};
 
-    source.fields = traffic_source_fields(TRAFFIC_SOURCE_DPDK);
+    source.fields = traffic_source_fields(source.kind);
     source.at_ns = agent_time_ns(view->agent, now_ns);
-    strcpy(source.name, "dpdk");
+    strcpy(source.name, counts ? "mlx5" : "dpdk");
     agent_add(view->agent, RECORD_TRAFFIC_SOURCE, &source, now_ns);
     for (uint32_t nic = 0; nic < view->setting->gpus; nic++) {
         struct record_port port = {.port = nic + 1};

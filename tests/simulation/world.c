@@ -25,6 +25,7 @@ struct world {
     struct fabric *fabric;
     struct node *nodes;
     struct capture_writer *shared;
+    struct ledger *ledger;
     uint32_t *qpns; /* by NIC: how many */
     uint32_t names;
     uint64_t ticks;
@@ -88,6 +89,7 @@ struct world *world_create(const struct setting *setting)
     world->setting = setting;
     world->agenda = agenda_create();
     world->fabric = fabric_create(setting);
+    world->ledger = setting->operations ? ledger_create() : NULL;
     world->nodes = calloc(setting->nodes, sizeof *world->nodes);
     world->qpns = calloc(world_ranks(world), sizeof *world->qpns);
     int error = setting->one_file ? open_file(&world->shared, setting, "all", UINT32_MAX) : 0;
@@ -123,6 +125,7 @@ int world_destroy(struct world *world)
     error = error != 0 ? error : failed;
     agenda_destroy(world->agenda);
     fabric_destroy(world->fabric);
+    ledger_destroy(world->ledger);
     free(world->nodes);
     free(world->qpns);
     free(world);
@@ -142,6 +145,11 @@ struct agenda *world_agenda(const struct world *world)
 struct fabric *world_fabric(const struct world *world)
 {
     return world->fabric;
+}
+
+struct ledger *world_ledger(const struct world *world)
+{
+    return world->ledger;
 }
 
 uint64_t world_now_ns(const struct world *world)
@@ -180,9 +188,17 @@ struct host *world_host(const struct world *world, uint32_t rank)
     return node_of(world, rank)->host;
 }
 
-uint32_t world_qpn(struct world *world, uint32_t rank)
+uint32_t world_nic(const struct world *world, uint32_t rank)
 {
-    return FIRST_QPN + world->qpns[rank]++;
+    const struct setting *setting = world->setting;
+    uint32_t gpus = (uint32_t)setting->gpus;
+
+    return setting->fault == FAULT_RAIL && rank == setting->fault_rank ? rank / gpus * gpus + (rank + 1) % gpus : rank;
+}
+
+uint32_t world_qpn(struct world *world, uint32_t nic)
+{
+    return FIRST_QPN + world->qpns[nic]++;
 }
 
 uint32_t world_name(struct world *world)

@@ -6,6 +6,7 @@
 #include "tests/simulation/agenda.h"
 #include "tests/simulation/fabric.h"
 #include "tests/simulation/host.h"
+#include "tests/simulation/ledger.h"
 #include "tests/simulation/view.h"
 
 struct world;
@@ -19,6 +20,8 @@ int world_destroy(struct world *world);
 const struct setting *world_setting(const struct world *world);
 struct agenda *world_agenda(const struct world *world);
 struct fabric *world_fabric(const struct world *world);
+/* NULL unless the setting asks for it. */
+struct ledger *world_ledger(const struct world *world);
 uint64_t world_now_ns(const struct world *world);
 uint32_t world_ranks(const struct world *world);
 uint64_t world_records(const struct world *world);
@@ -27,8 +30,11 @@ uint64_t world_records(const struct world *world);
 struct view *world_view(const struct world *world, uint32_t rank);
 struct host *world_host(const struct world *world, uint32_t rank);
 
-/* A new queue pair's number on the rank's NIC. */
-uint32_t world_qpn(struct world *world, uint32_t rank);
+/* The NIC that the rank's connections use: its own, or where that is missing its neighbour's. */
+uint32_t world_nic(const struct world *world, uint32_t rank);
+
+/* A new queue pair's number on a NIC. */
+uint32_t world_qpn(struct world *world, uint32_t nic);
 
 /* A new connection's name, from 1. */
 uint32_t world_name(struct world *world);

@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 number=0 bad=0
 
-mapfile -t sources < <(find bpf nic host correlator cli wire tests -name '*.[ch]' -not -path '*/build*' 2>/dev/null | sort)
+mapfile -t sources < <(find bpf nic host correlator cli report wire tests -name '*.[ch]' -not -path '*/build*' 2>/dev/null | sort)
 
 report() { # report NAME FINDINGS: passes when there are none
     number=$((number + 1))
@@ -38,7 +38,7 @@ report "no function over 80 lines" "$(functions_over 80)"
 report "nine of ten functions within 45 lines" "$(share_over 45 10)"
 report "SPDX line in every source" "$(grep -L 'SPDX-License-Identifier' "${sources[@]}")"
 report "no words of unfinished work" "$(git grep -nE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.sh' '*.py' '*.md' '*.build' ':!tests/style/check.sh')"
-for library in 'nanomsg/' 'sodium' 'sqlite3' 'zstd' 'bpf/libbpf'; do
+for library in 'nanomsg/' 'sodium' 'sqlite3' 'zstd' 'bpf/libbpf' 'microhttpd'; do
     report "one file touches $library" "$(touched_by_one "$library")"
 done
 report "only nic/dpdk touches DPDK" \

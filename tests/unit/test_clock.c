@@ -2,6 +2,7 @@
 #include "wire/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,30 +56,33 @@ static void reads_three_clocks_within_the_bound(void **state)
 static void answers_questions_only(void **state)
 {
     const struct clock_question question = {CLOCK_MAGIC, 3, 1000};
-    struct clock_answer answer = {.reference_boot = 1};
+    struct clock_answer answer = {.question.number = 1, .reference_boot = 9, .received_ns = 5};
     uint8_t bytes[sizeof question + 1];
     uint64_t before_ns = clock_now_ns();
 
     (void)state;
     memset(bytes, 0, sizeof bytes);
     memcpy(bytes, &question, sizeof question);
-    assert_int_equal(clock_answer(bytes, sizeof question - 1, 9, 5, &answer), -EBADMSG);
-    assert_int_equal(clock_answer(bytes, sizeof question + 1, 9, 5, &answer), -EBADMSG);
-    assert_int_equal(clock_answer(bytes, 0, 9, 5, &answer), -EBADMSG);
-    assert_int_equal(answer.reference_boot, 1);
-    assert_int_equal(clock_answer(bytes, sizeof question, 9, 5, &answer), 0);
+    assert_int_equal(clock_answer(bytes, sizeof question - 1, &answer), -EBADMSG);
+    assert_int_equal(clock_answer(bytes, sizeof question + 1, &answer), -EBADMSG);
+    assert_int_equal(clock_answer(bytes, 0, &answer), -EBADMSG);
+    assert_int_equal(answer.question.number, 1);
+    assert_int_equal(clock_answer(bytes, sizeof question, &answer), 0);
     assert_int_equal(answer.question.number, 3);
     assert_int_equal(answer.question.sent_ns, 1000);
     assert_int_equal(answer.reference_boot, 9);
     assert_int_equal(answer.received_ns, 5);
     assert_in_range(answer.replied_ns, before_ns, clock_now_ns());
     bytes[0] ^= 1;
-    assert_int_equal(clock_answer(bytes, sizeof question, 9, 5, &answer), -EBADMSG);
+    assert_int_equal(clock_answer(bytes, sizeof question, &answer), -EBADMSG);
 }
 
+/* Its clock is said to be another kernel's, so that it has to be asked. */
 static struct clock_server *open_server(const char *url, const char *key_file)
 {
-    const struct clock_options options = {.url = url, .key_file = key_file, .emitter_id = 1, .boot_id = 77};
+    static const struct clock_identity elsewhere = {.kernel_boot = {1}};
+    const struct clock_options options = {
+        .url = url, .key_file = key_file, .emitter_id = 1, .boot_id = 77, .identity = &elsewhere};
     struct clock_server *server;
 
     assert_int_equal(clock_server_open(&server, &options), 0);
@@ -85,7 +91,8 @@ static struct clock_server *open_server(const char *url, const char *key_file)
 
 static struct clock_client *open_client(const char *url, const char *key_file, int64_t offset_ns)
 {
-    const struct clock_options options = {url, key_file, 2, 2, offset_ns};
+    const struct clock_options options = {
+        .url = url, .key_file = key_file, .emitter_id = 2, .boot_id = 2, .offset_ns = offset_ns};
     struct clock_client *client;
 
     assert_int_equal(clock_client_open(&client, &options), 0);
@@ -127,6 +134,78 @@ static void samples_bound_the_true_offset(void **state)
     }
     clock_server_close(&server);
     assert_null(server);
+}
+
+/* How wide the first sample is that a server with such a clock answers, whose times are 7 s behind the client's. */
+static uint64_t width_of_sample(const char *url, const struct clock_identity *identity)
+{
+    const struct clock_options options = {.url = url, .boot_id = 77, .identity = identity};
+    struct clock_client *client = open_client(url, NULL, 7000000000);
+    struct record_clock_sample sample = {.reference_boot = 0};
+    struct clock_server *server;
+
+    assert_int_equal(clock_server_open(&server, &options), 0);
+    for (int i = 0; i < 300 && !clock_client_take(client, &sample); i++)
+        scratch_pause_ms(10);
+    clock_client_close(&client);
+    clock_server_close(&server);
+    assert_int_equal(sample.reference_boot, 77);
+    assert_true((int64_t)(sample.sent_ns - sample.received_ns) <= 7000000000);
+    assert_true((int64_t)(sample.returned_ns - sample.replied_ns) >= 7000000000);
+    return sample.returned_ns - sample.sent_ns - (sample.replied_ns - sample.received_ns);
+}
+
+static void one_clock_needs_no_measuring(void **state)
+{
+    const char *url = scratch_path(state, "ipc://", "one.sock");
+    struct clock_identity identity;
+
+    clock_identity_read(&identity);
+    assert_int_equal(width_of_sample(url, NULL), 0);
+    assert_int_equal(width_of_sample(url, &identity), 0);
+    identity.time_namespace++;
+    assert_in_range(width_of_sample(url, &identity), 1, 100000000);
+    clock_identity_read(&identity);
+    identity.kernel_boot[15] ^= 1;
+    assert_in_range(width_of_sample(url, &identity), 1, 100000000);
+}
+
+static void clocks_are_told_apart(void **state)
+{
+    struct clock_identity unknown = {.time_namespace = 1}, here, again;
+
+    (void)state;
+    clock_identity_read(&here);
+    clock_identity_read(&again);
+    assert_true(clock_identity_same(&here, &again));
+    assert_false(clock_identity_same(&unknown, &unknown));
+    again.time_namespace++;
+    assert_false(clock_identity_same(&here, &again));
+}
+
+/* A child in a time namespace of its own: its exit status tells whether it thinks that its clock is ours. */
+static void another_time_namespace_is_another_clock(void **state)
+{
+    struct clock_identity here, there;
+    int status;
+
+    (void)state;
+    clock_identity_read(&here);
+    pid_t child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWTIME) != 0)
+            _exit(2);
+        pid_t inside = fork();
+        if (inside == 0) {
+            clock_identity_read(&there);
+            _exit(clock_identity_same(&here, &there));
+        }
+        _exit(waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void asks_less_often_when_it_has_enough(void **state)
@@ -202,6 +281,9 @@ int main(void)
         cmocka_unit_test(reads_three_clocks_within_the_bound),
         cmocka_unit_test(answers_questions_only),
         cmocka_unit_test(samples_bound_the_true_offset),
+        cmocka_unit_test(one_clock_needs_no_measuring),
+        cmocka_unit_test(clocks_are_told_apart),
+        cmocka_unit_test(another_time_namespace_is_another_clock),
         cmocka_unit_test(asks_less_often_when_it_has_enough),
         cmocka_unit_test(counts_questions_without_an_answer),
         cmocka_unit_test(finds_a_server_that_comes_later_or_again),

@@ -23,22 +23,41 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"hello", 1, 168},         {"heartbeat", 2, 24},
-    {"clock_pair", 3, 40},     {"clock_sample", 4, 48},
-    {"counter", 5, 64},        {"loss", 6, 40},
-    {"port", 16, 64},          {"flow", 17, 88},
-    {"message", 18, 40},       {"window", 19, 40},
-    {"flow_total", 20, 192},   {"trigger", 21, 80},
-    {"trigger_end", 22, 56},   {"traffic_source", 23, 48},
-    {"endpoint", 24, 88},      {"reading", 25, 96},
-    {"port_counter", 26, 40},  {"coarse_window", 27, 48},
-    {"pin", 28, 48},           {"message_run", 29, 8},
-    {"process", 32, 144},      {"communicator", 33, 112},
-    {"queue_pair", 34, 176},   {"call", 35, 64},
-    {"process_fact", 36, 184}, {"marker", 37, 64},
-    {"host_delay", 38, 88},    {"work", 39, 40},
-    {"follow", 41, 32},        {"followed", 42, 40},
-    {"failure", 40, 160},      {"rank_operation", 48, 216},
+    {"hello", 1, 168},
+    {"heartbeat", 2, 24},
+    {"clock_pair", 3, 40},
+    {"clock_sample", 4, 48},
+    {"counter", 5, 64},
+    {"loss", 6, 40},
+    {"port", 16, 64},
+    {"flow", 17, 88},
+    {"message", 18, 40},
+    {"window", 19, 40},
+    {"flow_total", 20, 192},
+    {"trigger", 21, 80},
+    {"trigger_end", 22, 56},
+    {"traffic_source", 23, 56},
+    {"endpoint", 24, 88},
+    {"reading", 25, 96},
+    {"port_counter", 26, 40},
+    {"coarse_window", 27, 48},
+    {"pin", 28, 48},
+    {"message_run", 29, 8},
+    {"process", 32, 144},
+    {"communicator", 33, 112},
+    {"queue_pair", 34, 176},
+    {"call", 35, 64},
+    {"process_fact", 36, 184},
+    {"marker", 37, 64},
+    {"host_delay", 38, 88},
+    {"work", 39, 40},
+    {"follow", 41, 32},
+    {"followed", 42, 40},
+    {"failure", 40, 160},
+    {"reference", 43, 16},
+    {"rdma_port", 44, 112},
+    {"rank_operation", 48, 224},
+    {"rank_operation_run", 49, 8},
 };
 
 struct field {
@@ -211,6 +230,7 @@ static const struct field fields[] = {
     FIELD(rank_operation, device, 192, 16),
     FIELD(rank_operation, algorithm, 208, 1),
     FIELD(rank_operation, reserved, 209, 7),
+    FIELD(rank_operation, frames_bound_ns, 216, 8),
     FIELD(heartbeat, at_ns, 8, 8),
     FIELD(heartbeat, flags, 16, 4),
     FIELD(heartbeat, reserved, 20, 4),
@@ -270,6 +290,7 @@ static const struct field fields[] = {
     FIELD(traffic_source, grain_ns, 16, 8),
     FIELD(traffic_source, at_ns, 24, 8),
     FIELD(traffic_source, name, 32, 16),
+    FIELD(traffic_source, stamp_bound_ns, 48, 8),
     FIELD(endpoint, endpoint, 8, 4),
     FIELD(endpoint, generation, 12, 4),
     FIELD(endpoint, address, 16, 16),
@@ -311,6 +332,19 @@ static const struct field fields[] = {
     FIELD(process, ended_ns, 24, 8),
     FIELD(process, command, 32, 16),
     FIELD(process, library, 48, 96),
+    FIELD(rdma_port, at_ns, 8, 8),
+    FIELD(rdma_port, before_ns, 16, 8),
+    FIELD(rdma_port, bits_a_second, 24, 8),
+    FIELD(rdma_port, device, 32, 16),
+    FIELD(rdma_port, interface, 48, 16),
+    FIELD(rdma_port, bus, 64, 16),
+    FIELD(rdma_port, root_port, 80, 16),
+    FIELD(rdma_port, numa_node, 96, 4),
+    FIELD(rdma_port, ports_count, 100, 4),
+    FIELD(rdma_port, number, 104, 1),
+    FIELD(rdma_port, state, 105, 1),
+    FIELD(rdma_port, link_layer, 106, 1),
+    FIELD(rdma_port, reserved, 107, 5),
     FIELD(process_fact, process, 8, 4),
     FIELD(process_fact, fact, 12, 2),
     FIELD(process_fact, index, 14, 2),
@@ -336,7 +370,8 @@ static const struct field fields[] = {
     FIELD(communicator, creator, 104, 1),
     FIELD(communicator, ending, 105, 1),
     FIELD(communicator, identity_kind, 106, 1),
-    FIELD(communicator, reserved, 107, 5),
+    FIELD(communicator, reserved, 107, 1),
+    FIELD(communicator, library_version, 108, 4),
     FIELD(call, sequence, 8, 4),
     FIELD(call, returned_after_ns, 12, 4),
     FIELD(call, count, 16, 8),
@@ -479,8 +514,8 @@ static void sources_say_what_they_fill(void **state)
     assert_string_equal(traffic_source_name(2), "dpdk");
     assert_string_equal(traffic_source_name(4), "psn");
     assert_null(traffic_source_name(0));
-    assert_int_equal(traffic_source_fields(1), 0x3e7);
-    assert_int_equal(traffic_source_fields(2), 0x3e7);
+    assert_int_equal(traffic_source_fields(1), 0xbe7);
+    assert_int_equal(traffic_source_fields(2), 0xbe7);
     assert_int_equal(traffic_source_fields(3), 0x003);
     assert_int_equal(traffic_source_fields(4), 0x418);
     assert_int_equal(traffic_source_fields(5), 0x005);
@@ -499,6 +534,9 @@ static void facts_have_names(void **state)
     (void)state;
     assert_string_equal(process_fact_name(PROCESS_FACT_POD), "pod");
     assert_string_equal(process_fact_name(1), "pid");
+    assert_string_equal(rdma_port_state_name(1), "down"); /* as sysfs numbers it */
+    assert_string_equal(rdma_port_state_name(4), "active");
+    assert_string_equal(rdma_port_state_name(200), "unknown");
     assert_string_equal(process_fact_name(32), "RANK");
     assert_null(process_fact_name(0));
     assert_null(process_fact_name(65535));

@@ -3,16 +3,21 @@
  * host: the rank sleeps before its first operation. gpu: its first kernel begins late. link: its interface gets a token
  * bucket whose rate lets a step's bytes take the usual time and the delay together; the lab's tc(8) waits behind a
  * FIFO, so that nothing is forked here. cpu: a real-time thread has the CPU of the rank's own thread, which wants to
- * run, for the delay.
+ * run, for the delay. io, pages: that thread reads a slow block device, by itself or through mapped pages. tcp: it
+ * waits for what is lost on the way and sent again. wire: tc is told something else. hang: the rank stands still for
+ * ever. death: it kills its process.
  */
 #include "fault.h"
 
+#include "disk.h"
 #include "hip.h"
 #include "hog.h"
+#include "lossy.h"
+#include "meet.h"
+#include "tc.h"
 #include "truth.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,8 +29,10 @@ enum { WIRE_PERCENT = 103 }; /* frames of 4096 bytes of payload with their heade
 static bool fault_acts(const struct fault *fault, int64_t step)
 {
     const struct job *job = fault->job;
+    bool is_hit = job->fault_rank == fault->world_rank || job->fault_rank == FAULT_EVERYBODY;
 
-    return job->fault != FAULT_NONE && job->fault_rank == fault->world_rank && step >= job->fault_first_step;
+    return job->fault != FAULT_NONE && is_hit && step >= job->fault_first_step && step <= job->fault_last_step &&
+           (step - job->fault_first_step) % job->fault_every == 0;
 }
 
 static void fault_note(const struct fault *fault, int64_t step, uint64_t rate_bit_s)
@@ -53,40 +60,70 @@ static uint64_t link_rate_bit_s(const struct fault *fault)
 static void link_slow(const struct fault *fault, uint64_t rate_bit_s)
 {
     char command[200];
-    int fifo = open(fault->job->link_fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    int length = snprintf(command, sizeof command, "qdisc replace dev %s root tbf rate %lubit burst 16kb limit 16mb\n",
-                          fault->job->link_name, rate_bit_s);
 
-    if (fifo < 0 || write(fifo, command, (size_t)length) != length) {
-        fprintf(stderr, "train: cannot slow the link: %s: %s\n", fault->job->link_fifo, strerror(errno));
-        _exit(1);
-    }
-    close(fifo);
+    snprintf(command, sizeof command, "qdisc replace dev %s root tbf rate %lubit burst 16kb limit 16mb",
+             fault->job->link_name, rate_bit_s);
+    tc_tell(fault->job, command);
+}
+
+static bool is_of_wire(const struct fault *fault)
+{
+    return fault->job->fault == FAULT_LINK || fault->job->fault == FAULT_WIRE;
 }
 
 void fault_step_begin(struct fault *fault, int64_t step)
 {
-    if (!fault_acts(fault, step) || fault->job->fault != FAULT_LINK)
+    bool is_first = step == fault->job->fault_first_step;
+
+    if (!fault_acts(fault, step) || !is_of_wire(fault))
         return;
-    uint64_t rate_bit_s = link_rate_bit_s(fault);
-    if (step == fault->job->fault_first_step)
+    uint64_t rate_bit_s = fault->job->fault == FAULT_LINK ? link_rate_bit_s(fault) : 0;
+    if (is_first && fault->job->fault == FAULT_WIRE)
+        tc_tell(fault->job, fault->job->fault_command);
+    else if (is_first)
         link_slow(fault, rate_bit_s);
     fault_note(fault, step, rate_bit_s);
+}
+
+static void stand_still(void)
+{
+    for (;;)
+        pause();
 }
 
 void fault_before_enqueue(struct fault *fault, int64_t step)
 {
     int64_t delay_ms = fault->job->fault_delay_ms;
 
-    if (!fault_acts(fault, step) || fault->job->fault == FAULT_LINK)
+    if (!fault_acts(fault, step) || is_of_wire(fault))
         return;
     fault_note(fault, step, 0);
-    if (fault->job->fault == FAULT_GPU)
+    switch (fault->job->fault) {
+    case FAULT_GPU:
         standin_delay_next_launch((uint64_t)delay_ms * 1000);
-    else if (fault->job->fault == FAULT_CPU)
+        break;
+    case FAULT_CPU:
         hog_own_cpu((uint64_t)delay_ms * 1000000);
-    else
+        break;
+    case FAULT_IO:
+        disk_read_for((uint64_t)delay_ms * 1000000);
+        break;
+    case FAULT_PAGES:
+        disk_touch_for((uint64_t)delay_ms * 1000000);
+        break;
+    case FAULT_TCP:
+        lossy_wait_for(fault->job, (uint64_t)delay_ms * 1000000);
+        break;
+    case FAULT_HANG:
+        stand_still();
+        break;
+    case FAULT_DEATH:
+        meet_mark(fault->job, "killed", fault->world_rank);
+        kill(getpid(), SIGKILL);
+        break;
+    default:
         nanosleep(&(struct timespec){delay_ms / 1000, delay_ms % 1000 * 1000000}, NULL);
+    }
 }
 
 void fault_step_end(struct fault *fault, int64_t step, uint64_t communicating_ns)

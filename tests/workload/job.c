@@ -18,7 +18,11 @@ struct field {
     const char *help;
 };
 
-const char *const fault_kind_names[FAULT_KINDS] = {"none", "host", "gpu", "link", "cpu"};
+const char *const fault_kind_names[FAULT_KINDS] = {
+#define FAULT(NAME, name) name,
+#include "fault.def"
+#undef FAULT
+};
 
 static const struct field fields[] = {
     {"rank", FIELD_NUMBER, offsetof(struct job, rank), "N        first rank of this process"},
@@ -35,10 +39,13 @@ static const struct field fields[] = {
     {"link-fifo", FIELD_TEXT, offsetof(struct job, link_fifo), "FIFO where commands for tc go"},
     {"link-name", FIELD_TEXT, offsetof(struct job, link_name), "NAME network interface to slow"},
     {"wait-release", FIELD_FLAG, offsetof(struct job, wait_release), "  keep everything until DIR/release is there"},
-    {"fault", FIELD_FAULT, offsetof(struct job, fault), "KIND    none, host, gpu, link or cpu"},
-    {"fault-rank", FIELD_NUMBER, offsetof(struct job, fault_rank), "N  the rank that it hits"},
+    {"fault", FIELD_FAULT, offsetof(struct job, fault), "KIND    none, or one that fault.def lists"},
+    {"fault-rank", FIELD_NUMBER, offsetof(struct job, fault_rank), "N  the rank that it hits; -1: all"},
     {"fault-delay-ms", FIELD_NUMBER, offsetof(struct job, fault_delay_ms), "MS"},
     {"fault-first-step", FIELD_NUMBER, offsetof(struct job, fault_first_step), "N"},
+    {"fault-last-step", FIELD_NUMBER, offsetof(struct job, fault_last_step), "N (the job's last)"},
+    {"fault-every", FIELD_NUMBER, offsetof(struct job, fault_every), "N of so many steps, one has it (1)"},
+    {"fault-command", FIELD_TEXT, offsetof(struct job, fault_command), "COMMAND  of the fault 'wire', for tc"},
     {"fault-file", FIELD_FAULT_FILE, 0, "FILE: one line: KIND RANK DELAY_MS FIRST_STEP"},
 };
 
@@ -66,7 +73,10 @@ static int fault_parse(enum fault_kind *to, const char *text)
         *to = kind;
         return 0;
     }
-    fprintf(stderr, "train: unknown fault '%s'; there are none, host, gpu, link and cpu\n", text);
+    fprintf(stderr, "train: unknown fault '%s'; there are", text);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        fprintf(stderr, " %s", fault_kind_names[kind]);
+    fputc('\n', stderr);
     return -EINVAL;
 }
 
@@ -119,12 +129,18 @@ static void usage_print(void)
 static int job_check(const struct job *job)
 {
     if (job->ranks < 1 || job->ranks > RANKS_MAX || job->rank < 0 || job->ranks_here < 1 ||
-        job->rank + job->ranks_here > job->ranks || job->steps < 1 || job->worlds < 1 || job->elements < 1) {
-        fprintf(stderr, "train: ranks (1 to %d), steps, worlds and elements must make sense together\n", RANKS_MAX);
+        job->rank + job->ranks_here > job->ranks || job->steps < 1 || job->worlds < 1 || job->elements < 1 ||
+        job->fault_every < 1) {
+        fprintf(stderr, "train: ranks (1 to %d), steps, worlds, elements and fault-every must make sense together\n",
+                RANKS_MAX);
         return -EINVAL;
     }
-    if (job->fault == FAULT_LINK && (!job->link_fifo || !job->link_name)) {
-        fprintf(stderr, "train: the fault 'link' needs --link-fifo and --link-name\n");
+    if ((job->fault == FAULT_LINK || job->fault == FAULT_TCP) && (!job->link_fifo || !job->link_name)) {
+        fprintf(stderr, "train: the faults 'link' and 'tcp' need --link-fifo and --link-name\n");
+        return -EINVAL;
+    }
+    if (job->fault == FAULT_WIRE && (!job->link_fifo || !job->fault_command)) {
+        fprintf(stderr, "train: the fault 'wire' needs --link-fifo and --fault-command\n");
         return -EINVAL;
     }
     return 0;

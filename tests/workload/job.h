@@ -8,9 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RANKS_MAX = 64 };
+enum { RANKS_MAX = 64, FAULT_EVERYBODY = -1 };
 
-enum fault_kind { FAULT_NONE, FAULT_HOST, FAULT_GPU, FAULT_LINK, FAULT_CPU, FAULT_KINDS };
+enum fault_kind {
+#define FAULT(NAME, name) FAULT_##NAME,
+#include "fault.def"
+#undef FAULT
+    FAULT_KINDS,
+};
 
 extern const char *const fault_kind_names[FAULT_KINDS];
 
@@ -30,9 +35,12 @@ struct job {
     const char *link_name; /* the network interface behind this rank's device */
     bool wait_release;     /* keep the communicators until the file `release` is in `meet` */
     enum fault_kind fault;
-    int64_t fault_rank;
+    int64_t fault_rank; /* FAULT_EVERYBODY: all ranks alike */
     int64_t fault_delay_ms;
     int64_t fault_first_step;
+    int64_t fault_last_step;
+    int64_t fault_every;       /* of so many steps, from the first on, one */
+    const char *fault_command; /* for tc(8), when it begins */
 };
 
 /* Returns 0 to go on, 1 when --help was printed, -EINVAL after a message about what is wrong. */

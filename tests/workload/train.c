@@ -152,6 +152,8 @@ int main(int argc, char **argv)
                       .worlds = 3,
                       .compute_us = 60000,
                       .elements = 16384,
+                      .fault_last_step = INT64_MAX,
+                      .fault_every = 1,
                       .seed = 1,
                       .library = "librccl.so.1",
                       .meet = "."};

@@ -7,7 +7,6 @@ lost must be counted. The stand-in library's calls do nothing, so a call's time 
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,39 +14,21 @@ import time
 BUILD = os.path.abspath(sys.argv[1])
 SECONDS = int(sys.argv[2]) if len(sys.argv) > 2 else 10
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf"))
+from agent import Agent  # noqa: E402
 from host import Tree, skip_reason, take_machine  # noqa: E402
 
 HOST = f"{BUILD}/host/qpscope-host"
 
 
-class Agent:
-    def __init__(self, tree, folder, *options):
-        self.capture = f"{folder}/host.cap"
-        self.log = f"{folder}/log"
-        self.process = subprocess.Popen([HOST, "--record", self.capture, "--library", tree.path + tree.library,
-                                         "--library", tree.path + tree.verbs, "--verbose", *options],
-                                        stderr=open(self.log, "w"))
-        while "ready" not in open(self.log).read():
-            time.sleep(0.05)
-
-    def cpu_s(self):
-        tasks = f"/proc/{self.process.pid}/task"
-        return sum(int(open(f"{tasks}/{tid}/schedstat").read().split()[0]) for tid in os.listdir(tasks)) / 1e9
-
-    def resident_kib(self):
-        return next(int(line.split()[1]) for line in open(f"/proc/{self.process.pid}/status") if line.startswith("VmRSS"))
-
-    def counters(self):
-        time.sleep(0.3)
-        self.process.terminate()
-        self.process.wait()
-        return {name: int(total) for name, total in re.findall(r"debug: (\w+) (\d+)\n", open(self.log).read())}
+def counters_of(agent):
+    time.sleep(0.3)
+    return {name: int(total) for name, total in re.findall(r"debug: (\w+) (\d+)\n", agent.end())}
 
 
 def measure(tree, name, options, arguments, processes):
     """Returns the row of one case."""
     with tempfile.TemporaryDirectory(prefix="qpscope-bench-") as folder:
-        agent = Agent(tree, folder, *options)
+        agent = Agent(HOST, folder, "--library", tree.path + tree.library, "--library", tree.path + tree.verbs, *options)
         paced = bool(arguments) and arguments[0] == "pace"
         before_s, from_s = agent.cpu_s(), time.monotonic()
         programs = [tree.start(*arguments) for _ in range(processes)]
@@ -62,7 +43,7 @@ def measure(tree, name, options, arguments, processes):
         if not paced and programs:
             spent_s, wall_s = agent.cpu_s() - before_s, time.monotonic() - from_s
         resident_kib = agent.resident_kib()
-        counters = agent.counters()
+        counters = counters_of(agent)
         made = sum(line["paced"] for program in programs for line in program.all("paced")) or \
             sum(line["done"] for program in programs for line in program.all("done"))
         missed = made - counters["calls_total"]

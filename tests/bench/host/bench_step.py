@@ -22,10 +22,11 @@ QUADS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 4
 RANKS, CALLS, COMPUTE_US = sys.argv[4:7] if len(sys.argv) > 6 else ("2", "20", "1000")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf"))
+from agent import START_S, Agent  # noqa: E402
 from host import Tree, skip_reason, take_machine  # noqa: E402
 
 HOST = f"{BUILD}/host/qpscope-host"
-START_S = 60  # of an agent, at most
+SETTLE_S = 0.5  # of an agent that is ready
 # Student's t, two-sided 95 %, by degrees of freedom
 T = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04}
 
@@ -34,32 +35,13 @@ def student(freedom):
     return next((T[n] for n in sorted(T, reverse=True) if n <= freedom), 12.71)
 
 
-class Agent:
-    def __init__(self, tree, folder):
-        self.log = f"{folder}/log"
-        self.process = subprocess.Popen([HOST, "--record", f"{folder}/host.cap", "--root", tree.path, "--verbose"],
-                                        stderr=open(self.log, "w"))
-        deadline = time.monotonic() + START_S
-        while "ready" not in open(self.log).read() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)
-
-    def cpu_s(self):
-        tasks = f"/proc/{self.process.pid}/task"
-        return sum(int(open(f"{tasks}/{tid}/schedstat").read().split()[0]) for tid in os.listdir(tasks)) / 1e9
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
-        return open(self.log).read()
-
-
 def run_blocks(tree, folder):
     """Returns the blocks: (agent or not, from, to) in ns; the agent's share of a core in each; what all told of calls and
     gave up."""
     blocks, shares, told = [], [], {"calls": 0, "back_offs": 0}
     for letter in "ABBA" * QUADS:
-        agent = Agent(tree, folder) if letter == "B" else None
+        agent = Agent(HOST, folder, "--root", tree.path) if letter == "B" else None
+        time.sleep(SETTLE_S if agent else 0)
         from_s, spent_s = time.monotonic(), agent.cpu_s() if agent else 0
         time.sleep(SECONDS)
         blocks.append((letter, int(from_s * 1e9), int(time.monotonic() * 1e9)))

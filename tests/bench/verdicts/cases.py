@@ -33,6 +33,15 @@ SHAPES = {
         "tensor-4x2": "--shape tensor --nodes 4 --gpus 2 --bytes 64MiB",
         "pipeline-4": "--shape pipeline --nodes 4 --gpus 1",
         "expert-4": "--shape expert --nodes 4 --gpus 1",
+        "plain-3x2": "--shape plain --nodes 3 --gpus 2 --bytes 40MiB",
+        "data-6-exposed": "--shape data --nodes 6 --gpus 1 --bytes 768MiB",
+        "sharded-3x2": "--shape sharded --nodes 3 --gpus 2 --bytes 80MiB",
+        "sharded-7": "--shape sharded --nodes 7 --gpus 1 --bytes 112MiB",
+        "tensor-3x4": "--shape tensor --nodes 3 --gpus 4 --bytes 48MiB",
+        "tensor-6x2": "--shape tensor --nodes 6 --gpus 2 --bytes 96MiB",
+        "pipeline-6": "--shape pipeline --nodes 6 --gpus 1",
+        "pipeline-6x2": "--shape pipeline --nodes 6 --gpus 2 --exchange 3MiB",
+        "expert-5": "--shape expert --nodes 5 --gpus 1 --exchange 6MiB",
     },
     "judging": {
         "plain-6": "--shape plain --nodes 6 --gpus 1 --bytes 48MiB",
@@ -88,6 +97,8 @@ FAULTS = {
     "evaluation": {"": ""},
     "equal": delays(10),
 }
+LATER_FAULTS = {"nic": rates(60, 30, 10)}  # behind all others, so that the seeds of those stay as they were
+RAIL_FAULTS = {"rail": {"": ""}}  # behind these; where a node has several NICs
 CLASSES = {
     "gpu": "gpu late",
     "gpu-spread": "gpu late",
@@ -103,9 +114,21 @@ CLASSES = {
     "jitter": "network slow",
     "receiver": "receiver slow",
     "hang": "hang",
+    "nic": "nic slow",
+    "rail": "fallback to one rail",
 }  # the others are no faults
+CAUSES = {  # what may be said beside the class
+    "host-cpu": "host late: no cpu",
+    "host-io": "host late: block i/o",
+    "host-memory": "host late: page faults",
+    "host-proxy": "host late: proxy",
+}
 ON_LINKS = {"rate", "loss", "congestion", "pause", "jitter", "receiver"}
 FIRST_SEED = {"tuning": 1, "judging": 100_001}
+
+
+def is_right_class(fault, kind):
+    return fault in CLASSES and kind in (CLASSES[fault], CAUSES.get(fault))
 
 
 def ranks_of(arguments):
@@ -113,22 +136,31 @@ def ranks_of(arguments):
     return int(words[words.index("--nodes") + 1]) * int(words[words.index("--gpus") + 1])
 
 
+def rows(which):
+    """(shape, its arguments, fault, size, its arguments) of each case of a set."""
+    for table in (FAULTS, LATER_FAULTS, RAIL_FAULTS):
+        for shape, words in SHAPES[which].items():
+            if table is RAIL_FAULTS and "--gpus 1 " in words + " ":
+                continue
+            for fault, sizes in table.items():
+                for size, options in sizes.items():
+                    yield shape, words, fault, size, options
+
+
 def faulty_cases(which, seeds=1, shapes=None, faults=None):
     """A fault hits another rank in each case; its seed is nobody else's."""
     number = 0
-    for shape, words in SHAPES[which].items():
-        for fault, sizes in FAULTS.items():
-            for size, options in sizes.items():
-                for _ in range(seeds):
-                    number += 1
-                    if (shapes and shape not in shapes) or (faults and fault not in faults):
-                        continue
-                    rank = number * 7 % ranks_of(words)
-                    first = 0 if fault == "warm-up" else FIRST_STEP
-                    last = FIRST_STEP if fault == "gpu-once" else LAST_STEP
-                    place = f"--fault {fault} --fault-rank {rank} --fault-first {first} --fault-last {last}"
-                    arguments = f"{words} --steps {STEPS} {place} {options}".split()
-                    yield Case(shape, fault, size, FIRST_SEED[which] + number, tuple(arguments), first, last)
+    for shape, words, fault, size, options in rows(which):
+        for _ in range(seeds):
+            number += 1
+            if (shapes and shape not in shapes) or (faults and fault not in faults):
+                continue
+            rank = number * 7 % ranks_of(words)
+            first = 0 if fault in ("warm-up", "rail") else FIRST_STEP
+            last = {"gpu-once": FIRST_STEP, "rail": STEPS - 1}.get(fault, LAST_STEP)
+            place = f"--fault {fault} --fault-rank {rank} --fault-first {first} --fault-last {last}"
+            arguments = f"{words} --steps {STEPS} {place} {options}".split()
+            yield Case(shape, fault, size, FIRST_SEED[which] + number, tuple(arguments), first, last)
 
 
 def quiet_cases(which, steps, length=250, shapes=None):

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import tempfile
 
-from cases import CLASSES, ON_LINKS
+from cases import CLASSES, ON_LINKS, is_right_class
 
 
 @dataclasses.dataclass
@@ -79,7 +79,7 @@ def read_store(path):
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
         verdicts = store.execute(
             "SELECT coalesce(step.start_ns, operation.start_ns), coalesce(step.end_ns, operation.end_ns), class, rank, "
-            "peer_rank, verdict.size_ns FROM verdict LEFT JOIN step ON step.id = verdict.step JOIN operation ON "
+            "candidates, peer_rank, verdict.size_ns FROM verdict LEFT JOIN step ON step.id = verdict.step JOIN operation ON "
             "operation.id = verdict.operation"
         ).fetchall()
         seen = store.execute("SELECT count(*) FROM step").fetchone()[0]
@@ -88,20 +88,29 @@ def read_store(path):
 
 
 def true_step(truth, start_ns, end_ns):
-    """The step with which the interval has most in common."""
+    """The step with which the interval has most in common; what hangs has no end."""
     best, most = None, 0
     for row in truth["rows"]:
         if row["begin_ns"] == 0:  # never begun
             continue
         row_end_ns = row["end_ns"] or math.inf  # a step that hangs does not end
-        common = min(end_ns or start_ns + 1, row_end_ns) - max(start_ns, row["begin_ns"])
+        common = min(end_ns or math.inf, row_end_ns) - max(start_ns, row["begin_ns"])
         if common > most:
             best, most = row["step"], common
     return best
 
 
-def is_right_place(truth, fault, rank, peer):
+def may_be(truth, candidates):
+    """Whether they are no more than those that cannot be told from the struck rank: the GPUs of its node."""
+    gpus = truth["ranks"] // truth["nodes"]
     struck = truth["fault"]["rank"]
+    return struck in candidates and all(rank // gpus == struck // gpus for rank in candidates)
+
+
+def is_right_place(truth, fault, rank, candidates, peer):
+    struck = truth["fault"]["rank"]
+    if candidates:
+        return fault not in ON_LINKS and may_be(truth, candidates)
     if fault in ("loss", "receiver"):  # either direction's frames: both ends are candidates
         return struck in (rank, peer)
     if fault in ON_LINKS:
@@ -111,19 +120,29 @@ def is_right_place(truth, fault, rank, peer):
 
 def weigh(case, truth, verdicts, outcome):
     said, sizes, right, wrong = {}, [], set(), set()
-    for start, end, kind, rank, peer, size in verdicts:
+    for start, end, kind, rank, candidates, peer, size in verdicts:
         step = true_step(truth, start, end)
+        several = tuple(int(word) for word in candidates.split(",")) if candidates else ()
         in_time = step is not None and case.first_step <= step <= case.last_step and case.fault in CLASSES
-        placed = in_time and is_right_place(truth, case.fault, rank, peer)
-        said[(kind, rank, peer, placed, in_time)] = said.get((kind, rank, peer, placed, in_time), 0) + 1
-        if placed and kind == CLASSES[case.fault]:
+        placed = in_time and is_right_place(truth, case.fault, rank, several, peer)
+        key = (kind, rank, several, peer, placed, in_time)
+        said[key] = said.get(key, 0) + 1
+        if placed and is_right_class(case.fault, kind):
             right.add(step)
             sizes.append(size)
         else:
             wrong.add(step)
     outcome.said = [
-        {"class": kind, "rank": rank, "peer": peer, "placed": placed, "in_time": in_time, "steps": count}
-        for (kind, rank, peer, placed, in_time), count in said.items()
+        {
+            "class": kind,
+            "rank": rank,
+            "candidates": several,
+            "peer": peer,
+            "placed": placed,
+            "in_time": in_time,
+            "steps": count,
+        }
+        for (kind, rank, several, peer, placed, in_time), count in said.items()
     ]
     outcome.right_steps, outcome.false_steps = len(right), len(wrong)
     if right:

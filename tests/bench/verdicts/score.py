@@ -5,7 +5,7 @@ import collections
 import math
 import statistics
 
-from cases import CLASSES
+from cases import CLASSES, is_right_class
 
 NOTHING = "(nothing)"
 
@@ -26,10 +26,10 @@ def share(hits, count):
 
 
 def loudest(outcome):
-    """The class that was said of most steps."""
+    """The class that was said of most steps, whatever its cause."""
     steps = collections.Counter()
     for said in outcome.said:
-        steps[said["class"]] += said["steps"]
+        steps[said["class"].partition(":")[0]] += said["steps"]
     return steps.most_common(1)[0][0] if steps else NOTHING
 
 
@@ -58,7 +58,7 @@ def statements(outcomes):
         for said in outcome.said:
             count += 1
             placed += said["placed"]
-            right += said["placed"] and said["class"] == CLASSES.get(outcome.fault)
+            right += said["placed"] and is_right_class(outcome.fault, said["class"])
     return right, placed, count
 
 

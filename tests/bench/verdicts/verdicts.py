@@ -21,6 +21,7 @@ VIEWS = {
     "both": (),
     "sender": ("--sight", "sender"),
     "receiver": ("--sight", "receiver"),
+    "counters": ("--sight", "counters"),
     "no-host": ("--no-host",),
 }
 
@@ -56,9 +57,15 @@ def judge_all(arguments):
 PROGRAMS = {"simulate": "tests/simulation/simulate", "qpscope": "cli/qpscope"}
 
 
+def place_of(said):
+    if said["candidates"]:
+        return "one of " + ", ".join(map(str, said["candidates"]))
+    return f"{said['rank']}" + ("" if said["peer"] is None else f"->{said['peer']}")
+
+
 def tell(outcome):
     said = ", ".join(
-        f"{s['class']} {s['rank']}{'' if s['peer'] is None else '->' + str(s['peer'])} x{s['steps']}"
+        f"{s['class']} {place_of(s)} x{s['steps']}"
         + ("" if s["placed"] else " (wrong)")
         for s in outcome.said
     )

@@ -25,14 +25,16 @@ struct connection { /* from a rank to the next one, on one channel */
     unsigned turn;
 };
 
+enum { TWIN = 2, ECHO, COMMUNICATORS };
+
 struct maker {
     struct made_job *job;
-    struct connection rings[2][MADE_RANKS_MAX][4]; /* of each communicator */
+    struct connection rings[COMMUNICATORS][MADE_RANKS_MAX][4]; /* of each communicator */
     struct connection pairs[MADE_RANKS_MAX];
     struct connection others[MADE_RANKS_MAX][MADE_RANKS_MAX]; /* by sender and receiver */
     uint64_t free_ns[MADE_RANKS_MAX];                         /* when the rank's stream is free */
     uint64_t enqueue_ns[MADE_RANKS_MAX];                      /* when its host enqueues next */
-    uint64_t sequence[2];                                     /* of each communicator */
+    uint64_t sequence[COMMUNICATORS];                         /* of each communicator */
     uint64_t random;
     uint32_t group;
     int communicator; /* that calls are for and connections are made for: 0 or 1 */
@@ -131,7 +133,8 @@ static struct connection connect_ranks(struct maker *maker, int rank, int next, 
 
 static void add_communicator(struct maker *maker, int rank)
 {
-    static const char *const identities[] = {"made-up-job-one", "made-up-job-two"};
+    static const char *const identities[] = {"made-up-job-one", "made-up-job-two", "made-up-job-twin",
+                                             "made-up-job-echo"};
     struct made_job *job = maker->job;
     struct record_communicator communicator = {
         .communicator = communicator_number(maker, rank),
@@ -226,6 +229,12 @@ static void add_call(struct maker *maker, int rank, uint8_t operation, uint64_t 
         .reduction = 255,
     };
 
+    if (maker->communicator == ECHO)
+        return;
+    feed_add(host, RECORD_CALL, &call);
+    if (!maker->job->options.twin || maker->communicator != 0)
+        return;
+    call.header.source = (uint32_t)(TWIN * MADE_RANKS_MAX + rank) + 1;
     feed_add(host, RECORD_CALL, &call);
 }
 
@@ -272,6 +281,8 @@ static void play(struct maker *maker, int rank, int next, struct connection *con
         at = add_slot(maker, connection, credit, at, took) + CREDIT_NS;
         if (slot == 0 && at < all)
             at = all;
+        if (slot == 0 && maker->first && faulty(maker, MADE_STALL, rank))
+            at += maker->job->options.fault_ns;
     }
     if (at > maker->free_ns[rank])
         maker->free_ns[rank] = at;
@@ -405,6 +416,9 @@ static void overlap(struct maker *maker)
     memcpy(free_ns, maker->free_ns, sizeof free_ns);
     maker->communicator = 1;
     collective(maker, OPERATION_ALL_REDUCE, 2 * ((unsigned)maker->job->options.ranks - 1));
+    maker->communicator = ECHO;
+    if (maker->job->options.echo)
+        collective(maker, OPERATION_ALL_REDUCE, 2 * ((unsigned)maker->job->options.ranks - 1));
     maker->communicator = 0;
     maker->first = true;
     memcpy(maker->free_ns, free_ns, sizeof free_ns);
@@ -458,6 +472,12 @@ static void set_up(struct maker *maker)
     }
     for (int communicator = 0; communicator <= options->overlaps; communicator++)
         set_up_communicator(maker, communicator);
+    if (options->echo)
+        set_up_communicator(maker, ECHO);
+    maker->communicator = TWIN;
+    for (int rank = 0; rank < options->ranks && options->twin; rank++)
+        add_communicator(maker, rank);
+    maker->communicator = 0;
     for (int rank = 0; rank < options->ranks; rank++) {
         job->data_flow[rank] = maker->rings[0][rank][0].data_flow[0];
         job->credit_flow[rank] = maker->rings[0][rank][0].credit_flow;

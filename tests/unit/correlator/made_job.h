@@ -12,7 +12,7 @@
 
 #define MADE_RANKS_MAX       8
 #define MADE_QUEUE_PAIRS_MAX 4
-#define MADE_STEPS_MAX       64
+#define MADE_STEPS_MAX       128
 #define MADE_MS              1000000ULL
 
 enum made_fault {
@@ -20,6 +20,7 @@ enum made_fault {
     MADE_HOST,  /* the rank enqueues the step's first operation late, and all after it */
     MADE_GPU,   /* its first kernel begins late */
     MADE_LINK,  /* what it sends takes ten times as long, or fault_times */
+    MADE_STALL, /* what it sends on each connection stands still behind the step's first slot */
     MADE_PROXY, /* it enqueues in time, and its proxy offers buffers and sends late */
 };
 
@@ -43,6 +44,8 @@ struct made_options {
     bool exchanges; /* an all-to-all, a gather and a scatter, to and from rank 1 */
     bool overlaps;  /* a second communicator, whose all-reduce runs while the first one's all-gather does */
     bool pxn;       /* ranks with odd numbers send through the queue pairs of the rank before */
+    bool twin;      /* a third communicator makes the calls of the first, and moves nothing over the network */
+    bool echo;      /* with overlaps: a fourth one does what the second does, behind it; its calls are not told */
     bool ownerless; /* the queue pairs were there before the host side: whose they are is not told */
 };
 

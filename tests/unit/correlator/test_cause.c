@@ -223,6 +223,26 @@ static void what_counts_elsewhere_or_at_another_time_is_no_cause(void **state)
     check(&flow, VERDICT_NETWORK_SLOW, "rxe2/1");
 }
 
+/* Nothing was counted in the last of eight steps; where that is so in half of them, it stays unsaid there. */
+static void one_step_without_a_count_has_the_cause_of_the_others(void **state)
+{
+    struct made_count count = pause_of_sender;
+    size_t pausing = 0;
+
+    (void)state;
+    count.last_step = STEPS - 2;
+    check(&count, VERDICT_PAUSING, "rxe2/1");
+    count.last_step = FIRST_STEP + 3;
+    struct made_job *job = make(&slow_link, &count);
+    struct analysis *analysis = world_analysis(job);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++)
+        pausing += analysis->job.verdicts.items[i].class == VERDICT_PAUSING;
+    assert_int_equal(pausing, 4);
+    assert_int_equal(analysis->job.verdicts.count, STEPS - FIRST_STEP);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
 /* What the source or the port does not show is no evidence, whatever the record holds. */
 static void what_is_not_seen_gives_no_class(void **state)
 {
@@ -287,20 +307,21 @@ static void a_lost_first_frame_is_no_late_gpu(void **state)
 }
 
 /*
- * Nothing is slow, but a flow waits half of each millisecond of some steps for acknowledgements: half of these steps'
- * length. A wait of less than a hundredth of a step is not worth a verdict.
+ * Nothing is slow, but a flow waits half of each millisecond of some steps for acknowledgements, and stands still
+ * there: half of these steps' length. A wait of less than a hundredth of a step is not worth a verdict.
  */
 static void waiting_for_lost_frames_is_a_verdict(void **state)
 {
-    struct made_options quiet = slow_link;
-    struct made_count count = {FIELD(timeout_us), .rank = SLOW_RANK, .first_step = FIRST_STEP,
-                               .last_step = FIRST_STEP + 2, .each_ms = 500};
+    struct made_options stalls = slow_link;
+    struct made_count count = {FIELD(timeout_us), .rank = SLOW_RANK, .first_step = FIRST_STEP, .last_step = STEPS,
+                               .each_ms = 500};
 
     (void)state;
-    quiet.fault = MADE_NONE;
-    struct made_job *job = make(&quiet, &count);
+    stalls.fault = MADE_STALL;
+    stalls.fault_ns = 120 * MADE_MS;
+    struct made_job *job = make(&stalls, &count);
     struct analysis *analysis = world_analysis(job);
-    assert_int_equal(analysis->job.verdicts.count, 3);
+    assert_int_equal(analysis->job.verdicts.count, STEPS - FIRST_STEP);
     for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
         const struct verdict *verdict = &analysis->job.verdicts.items[i];
         const struct step *step = &analysis->job.steps.items[verdict->step];
@@ -316,8 +337,25 @@ static void waiting_for_lost_frames_is_a_verdict(void **state)
     analysis_destroy(&analysis);
     made_destroy(job);
     count.each_ms = 9;
-    job = make(&quiet, &count);
+    job = make(&stalls, &count);
     analysis = world_analysis(job);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++)
+        assert_int_not_equal(analysis->job.verdicts.items[i].class, VERDICT_NETWORK_LOSSY);
+    analysis_destroy(&analysis);
+    made_destroy(job);
+}
+
+/* A flow waits as long, but no operation takes longer for it: it was an answer that nobody needed. */
+static void a_wait_that_holds_up_nothing_is_no_verdict(void **state)
+{
+    struct made_options quiet = slow_link;
+    struct made_count count = {FIELD(timeout_us), .rank = SLOW_RANK, .first_step = FIRST_STEP,
+                               .last_step = FIRST_STEP + 2, .each_ms = 500};
+
+    (void)state;
+    quiet.fault = MADE_NONE;
+    struct made_job *job = make(&quiet, &count);
+    struct analysis *analysis = world_analysis(job);
     assert_int_equal(analysis->job.verdicts.count, 0);
     analysis_destroy(&analysis);
     made_destroy(job);
@@ -404,9 +442,11 @@ int main(void)
         cmocka_unit_test(each_count_has_its_class_and_place),
         cmocka_unit_test(the_share_of_a_pause_is_right),
         cmocka_unit_test(what_counts_elsewhere_or_at_another_time_is_no_cause),
+        cmocka_unit_test(one_step_without_a_count_has_the_cause_of_the_others),
         cmocka_unit_test(what_is_not_seen_gives_no_class),
         cmocka_unit_test(a_lost_first_frame_is_no_late_gpu),
         cmocka_unit_test(waiting_for_lost_frames_is_a_verdict),
+        cmocka_unit_test(a_wait_that_holds_up_nothing_is_no_verdict),
         cmocka_unit_test(a_late_gpu_is_not_excused_by_a_short_wait),
         cmocka_unit_test(the_store_leads_to_the_rows),
         cmocka_unit_test(an_older_store_is_made_anew),

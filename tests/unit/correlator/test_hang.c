@@ -90,7 +90,7 @@ static void names_who_is_missing(void **state)
     hang(job);
     hear_until(job, 3 * SECOND);
     struct analysis *analysis = world_analysis(job);
-    check_one(analysis, MISSING, "3 of 4 ranks gave the operation, and it did not end within 29");
+    check_one(analysis, MISSING, "3 of 4 ranks asked for the operation, and it had not ended 29");
     assert_non_null(strstr(analysis->job.verdicts.items[0].evidence, "missing: 2; "));
     assert_non_null(strstr(analysis->job.verdicts.items[0].evidence, "no sign of a failure was seen"));
     assert_in_range(analysis->job.verdicts.items[0].size_ns, 2979 * MADE_MS, 2981 * MADE_MS);

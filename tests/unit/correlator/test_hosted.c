@@ -66,7 +66,7 @@ static void build(struct world *world)
     gap_find(&world->gaps, &world->intake, &world->timeline);
     naming_build(&world->naming, &world->intake, &world->timeline);
     node_run(&world->records, &world->naming, &world->intake, &world->timeline, &world->gaps);
-    const struct job_ranks ranks = {&world->naming, rank_of};
+    const struct job_ranks ranks = {.context = &world->naming, .rank_of = rank_of};
     const struct host_tables tables = {&world->naming, &world->hosted, &world->posting, &world->intake,
                                        &world->timeline};
     hosted_build(&world->hosted, &world->naming, &world->intake, &world->timeline);

@@ -223,6 +223,48 @@ static void test_two_ranks_in_one_process(void **state)
     world_destroy(world);
 }
 
+static void add_fact(struct world *world, uint32_t process, uint16_t fact, const char *text)
+{
+    struct record_process_fact record = {.process = process, .fact = fact, .text_bytes = (uint32_t)strlen(text)};
+    memcpy(record.text, text, strlen(text));
+    feed_add(world->host, RECORD_PROCESS_FACT, &record);
+}
+
+/*
+ * Two communicators of all three ranks, the first of which numbers them backwards: the launcher's numbers are the
+ * job's, those of the launcher that is nearest; where it gave none, or none of the communicators has them, those of the
+ * communicator that was made first.
+ */
+static void test_largest_communicators_disagree(void **state)
+{
+    static const struct {
+        const char *near[3], *far[3];
+        int32_t ranks[3];
+    } cases[] = {
+        {{"0", "1", "2"}, {"0", "0", "0"}, {0, 1, 2}}, {{"2", "1", "0"}, {"0", "1", "2"}, {2, 1, 0}},
+        {{"", "x", "1x"}, {"0", "1", "2"}, {0, 1, 2}}, {{"", "", "2"}, {"", "", ""}, {0, 1, 2}},
+        {{"", "", ""}, {"", "", ""}, {2, 1, 0}},       {{"0", "0", "0"}, {"", "", ""}, {2, 1, 0}},
+        {{"1", "2", "3"}, {"", "", ""}, {2, 1, 0}},    {{"9999999999", "", ""}, {"", "", ""}, {2, 1, 0}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world *world = world_create_pair(0, 0);
+        for (uint32_t j = 0; j < 3; j++) {
+            add_process(world, j + 1);
+            add_communicator(world, 3 * j + 1, j + 1, "a backwards", 3, 2 - (int32_t)j, 0);
+            add_communicator(world, 3 * j + 2, j + 1, "b forwards", 3, (int32_t)j, 0);
+            add_communicator(world, 3 * j + 3, j + 1, "c of two", 2, (int32_t)j % 2, 0);
+            add_fact(world, j + 1, PROCESS_FACT_RANK, cases[i].near[j]);
+            add_fact(world, j + 1, PROCESS_FACT_SLURM_PROCID, cases[i].far[j]);
+        }
+        world_name(world);
+        for (size_t j = 0; j < world->naming.members.count; j++)
+            assert_int_equal(world->naming.members.items[j].rank,
+                             cases[i].ranks[world->naming.members.items[j].process]);
+        world_destroy(world);
+    }
+}
+
 /* Messages of a flow that was never described are counted, not guessed. */
 static void test_orphans_are_counted(void **state)
 {
@@ -368,13 +410,10 @@ static void test_children_that_share_a_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_numbers_on_every_host),
-        cmocka_unit_test(test_the_same_in_two_networks),
-        cmocka_unit_test(test_numbers_used_again),
-        cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
-        cmocka_unit_test(test_two_ranks_in_one_process),
-        cmocka_unit_test(test_orphans_are_counted),
-        cmocka_unit_test(test_ends_that_disagree_say_nothing),
+        cmocka_unit_test(test_same_numbers_on_every_host),   cmocka_unit_test(test_the_same_in_two_networks),
+        cmocka_unit_test(test_numbers_used_again),           cmocka_unit_test(test_flush_and_foreign_are_not_claimed),
+        cmocka_unit_test(test_two_ranks_in_one_process),     cmocka_unit_test(test_largest_communicators_disagree),
+        cmocka_unit_test(test_orphans_are_counted),          cmocka_unit_test(test_ends_that_disagree_say_nothing),
         cmocka_unit_test(test_children_that_share_a_thread),
     };
     log_init("test", LOG_ERROR);

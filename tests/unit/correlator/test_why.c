@@ -28,8 +28,10 @@
 #define FAULT_NS   (67 * MADE_MS)
 #define EVERYONE   -1
 #define NOBODY     -2
-#define TELL_NS    (100 * MADE_MS)
 #define SLICE      65536
+
+#define TELL_NS  (100 * MADE_MS)
+#define SHORT_NS (6 * MADE_MS)
 
 enum state { RUNS, SLEEPS, WAITS_FOR_CPU, WAITS_FOR_DEVICE };
 
@@ -46,6 +48,7 @@ struct story {     /* what the threads of whom do while the rank is late */
     uint64_t length_ns;
     uint32_t major_faults;
     bool in_marker; /* in a call that waits for the GPU */
+    bool in_sums;   /* of a proxy: told in sums of a tenth of a second, else each delay by itself */
     int last_told;  /* nothing is told of later steps */
 };
 
@@ -136,10 +139,14 @@ static void live_proxy(struct made_job *job, const struct story *story, int rank
 
     if ((story->rank != rank && story->rank != EVERYONE) || story->role != HOST_DELAY_SERVES)
         return;
-    for (int step = FIRST_STEP; step < STEPS && step <= story->last_told; step++) {
-        thread.now_ns = thread.sums.from_ns = job->enqueue_ns[step][rank];
-        be(&thread, story->state, job->enqueue_ns[step][rank] + story->length_ns);
-        tell(&thread);
+    for (int step = story->in_sums ? 0 : FIRST_STEP; step < STEPS && step <= story->last_told; step++) {
+        if (!story->in_sums)
+            thread.now_ns = thread.sums.from_ns = job->enqueue_ns[step][rank];
+        be(&thread, RUNS, job->enqueue_ns[step][rank]);
+        if (step >= FIRST_STEP)
+            be(&thread, story->state, job->enqueue_ns[step][rank] + story->length_ns);
+        if (!story->in_sums || thread.now_ns - thread.sums.from_ns >= TELL_NS)
+            tell(&thread);
     }
 }
 
@@ -251,6 +258,44 @@ static void what_all_have_or_others_have_is_no_cause(void **state)
     story = starved; /* a quarter of it explains nothing */
     story.length_ns = FAULT_NS / 4;
     check(&late_host, &story, VERDICT_HOST_LATE, "no cause is seen");
+}
+
+/*
+ * A sum is as long as several steps, of each of which the wait is a small part: what it has beyond quiet sums lay where
+ * the rank was late, and nowhere else.
+ */
+static void short_waits_in_long_sums_lay_where_the_rank_was_late(void **state)
+{
+    struct made_options options = late_host;
+    struct story story = starved;
+
+    (void)state;
+    options.fault = MADE_PROXY;
+    options.fault_ns = story.length_ns = SHORT_NS;
+    story.role = HOST_DELAY_SERVES;
+    story.in_sums = true;
+    struct made_job *job = make(&options, &story);
+    struct analysis *analysis = world_analysis(job);
+    assert_int_equal(analysis->job.verdicts.count, STEPS - FIRST_STEP);
+    size_t told = 0;
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++) {
+        const struct verdict *verdict = &analysis->job.verdicts.items[i];
+        assert_int_equal(verdict->rank, LATE_RANK);
+        if (verdict->class == VERDICT_HOST_PROXY) {
+            told++;
+            assert_in_range(verdict->numbers.items[0].amount, SHORT_NS / 2, SHORT_NS);
+        }
+    }
+    assert_in_range(told, (STEPS - FIRST_STEP) / 2, STEPS - FIRST_STEP); /* the last sum is never told */
+    analysis_destroy(&analysis);
+    made_destroy(job);
+    story.rank = 1;
+    job = make(&options, &story);
+    analysis = world_analysis(job);
+    for (size_t i = 0; i < analysis->job.verdicts.count; i++)
+        assert_int_equal(analysis->job.verdicts.items[i].class, VERDICT_HOST_LATE);
+    analysis_destroy(&analysis);
+    made_destroy(job);
 }
 
 /* Where nobody looked the verdict says so, and that its host side took probes off. */
@@ -407,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_proxy_that_waits_for_a_cpu),
         cmocka_unit_test(a_proxy_that_sends_late_is_no_late_gpu),
         cmocka_unit_test(what_all_have_or_others_have_is_no_cause),
+        cmocka_unit_test(short_waits_in_long_sums_lay_where_the_rank_was_late),
         cmocka_unit_test(what_was_not_told_is_not_denied),
         cmocka_unit_test(threads_alone_make_no_verdict),
         cmocka_unit_test(a_stopped_proxy_shows_in_its_stays),

@@ -94,6 +94,15 @@ static void back(void **state)
     assert_true(on[DUTY_RETURN]);
 }
 
+/* 2 processes have 6.4 ms a second then: 2133 calls of 3 us fit. */
+static void another_share(void **state)
+{
+    budget_set_share(*state, 0.0032);
+    assert_int_equal(second(*state, 2130), 0);
+    assert_int_equal(second(*state, 2140), 1);
+    assert_false(on[DUTY_RETURN]);
+}
+
 static void nobody(void **state)
 {
     hits.processes = 0;
@@ -107,6 +116,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(edge, setup, teardown),
         cmocka_unit_test_setup_teardown(everything, setup, teardown),
         cmocka_unit_test_setup_teardown(back, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_share, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody, setup, teardown),
     };
     return cmocka_run_group_tests_name("budget", tests, NULL, NULL);

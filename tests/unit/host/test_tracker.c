@@ -66,6 +66,12 @@ static bool library_splits(void *context, uint64_t library)
     return library == 7;
 }
 
+static uint32_t library_version(void *context, uint64_t library)
+{
+    (void)context;
+    return library == 3 ? 22809 : 0;
+}
+
 static void library_path(void *context, uint32_t pid, uint64_t library, char *path, size_t path_bytes)
 {
     (void)context;
@@ -107,11 +113,11 @@ static void identify(void *context, uint32_t pid, identity_visit *visit, void *v
 
 static int setup(void **state)
 {
-    const struct tracker_options options = {
-        .system = {library_splits, library_path, read_gid, identify, is_running, follow, publish, NULL},
-        .counters = counters,
-        .started_ns = 10,
-        .unique = 1};
+    const struct tracker_options options = {.system = {library_splits, library_version, library_path, read_gid,
+                                                       identify, is_running, follow, publish, NULL},
+                                            .counters = counters,
+                                            .started_ns = 10,
+                                            .unique = 1};
     memset(&last, 0, sizeof last);
     memset(counters, 0, sizeof counters);
     lost = 0;
@@ -315,6 +321,7 @@ static void described_again(void **state)
     create(*state, SERVICE, 0x1000, 40);
     const struct record_queue_pair queue_pair = last.queue_pair;
     const struct record_communicator communicator = last.communicator;
+    assert_int_equal(communicator.library_version, 22809);
     memset(&last, 0, sizeof last);
     tracker_describe(*state);
     assert_int_equal(last.counts[RECORD_PROCESS], 1);

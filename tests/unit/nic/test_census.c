@@ -178,8 +178,10 @@ static void all_is_passed_on(void **state)
 
     (void)state;
     close(mkstemp(path));
+    const struct metric_page_place nowhere = {.address = NULL};
     const struct census_options options = {
         .name = "psn",
+        .http = &nowhere,
         .publisher = {.emitter = {.kind = EMITTER_NIC, .instance = "test", .record_path = path}},
         .ports = {.devices = &none, .interval_ns = 0},
         .is_published = true,

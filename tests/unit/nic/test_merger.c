@@ -148,6 +148,29 @@ static void test_a_burst(void **state)
     assert_int_equal(fixture->sent[before + 2].flags, MESSAGE_PLACED);
 }
 
+/* Without a rate what waits goes at once, and nothing waits any more; with one again it does. */
+static void test_another_rate(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t since_ns;
+
+    for (uint32_t i = 0; i < 1000; i++)
+        add(fixture, 1 + i % FLOWS, 1000 * MS + i, ROLE_DATA);
+    assert_true(merger_waits_since(fixture->merger, &since_ns));
+    size_t before = fixture->count;
+    merger_set_rate(fixture->merger, 0);
+    merger_go_on(fixture->merger, 1000 * MS + 2000, false, take, fixture);
+    assert_false(merger_waits_since(fixture->merger, &since_ns));
+    assert_int_equal(fixture->count, before + FLOWS);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(fixture, 1 + i % FLOWS, 1001 * MS + i, ROLE_DATA);
+    assert_int_equal(fixture->count, before + FLOWS + 1000);
+    merger_set_rate(fixture->merger, RATE);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(fixture, 1 + i % FLOWS, 1002 * MS + i, ROLE_DATA);
+    assert_true(merger_waits_since(fixture->merger, &since_ns));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_above_the_rate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reader_that_was_held_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_burst, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another_rate, setup, teardown),
     };
     return cmocka_run_group_tests_name("nic_merger", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static struct run reduce_once(const struct setting *setting, uint64_t late_ns)
     for (uint32_t rank = 0; rank < count; rank++) {
         kernels[rank] = kernel_create(world_agenda(world), count_end, &mark, rank);
         group_add_lanes(group, rank, &call, kernels[rank]);
-        kernel_queue(kernels[rank], 0, 0);
+        kernel_queue(kernels[rank], 0, 0, NULL);
         if (rank > 0 || late_ns == 0)
             kernel_begin(kernels[rank]);
     }

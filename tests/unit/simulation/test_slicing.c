@@ -73,12 +73,29 @@ static void small_chunks_leave_slices_empty(void **state)
         assert_int_equal(slicing_bytes(&slicing, 1, 0, number), number % 2 == 0 ? 32768 : 0);
 }
 
+/*
+ * 1747624 bytes a rank, 2 channels: the second one's chunk has 871080 left, which two slices of whole sixteens of
+ * elements share: 435552 bytes of single bytes, 435584 of numbers of four.
+ */
+static void what_only_moves_is_split_in_bytes(void **state)
+{
+    struct slicing slicing;
+
+    (void)state;
+    slicing_init(&slicing, &usual, OPERATION_ALL_GATHER, 1747624, 6, 2);
+    assert_int_equal(slicing_bytes(&slicing, 0, 1, 0), 435552);
+    assert_int_equal(slicing_bytes(&slicing, 0, 1, 1), 871080 - 435552);
+    slicing_init(&slicing, &usual, OPERATION_REDUCE_SCATTER, 1747624, 6, 2);
+    assert_int_equal(slicing_bytes(&slicing, 0, 1, 0), 435584);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_moves_its_volume),
         cmocka_unit_test(slices_fit_their_slots),
         cmocka_unit_test(small_chunks_leave_slices_empty),
+        cmocka_unit_test(what_only_moves_is_split_in_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A verdict in a few words of SQL: its class and where it is. `v` names the row of the table verdict. */
+#pragma once
+
+#define VERDICT_WORDS(v)                                                                                               \
+    v ".class || CASE WHEN " v ".candidates IS NOT NULL THEN ', one of ranks ' || " v ".candidates WHEN " v            \
+      ".rank IS NOT NULL AND " v ".peer_rank IS NOT NULL THEN ', ' || " v ".rank || '->' || " v ".peer_rank WHEN " v   \
+      ".rank IS NOT NULL THEN ', rank ' || " v ".rank WHEN " v ".step IS NULL THEN '' ELSE ', all ranks' END"
