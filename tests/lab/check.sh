@@ -24,7 +24,11 @@ judge() { # judge JOB COMMAND...: a check that prints TAP, each line with the jo
     local log
     log=$("${@:2}" 2>&1) || bad=1
     sed -E "s/^(ok|not ok) [0-9]+ - /\1 - $1: /; /^1\.\./d" <<<"$log"
-    grep -qE '^(not )?ok ' <<<"$log" || { echo "not ok - $1: $(basename "$2") judged nothing" && bad=1; }
+    if grep -qE '^(not )?ok ' <<<"$log"; then
+        echo "ok - $1: $(basename "$2") came to its end"
+    else
+        echo "not ok - $1: $(basename "$2") came to its end" && tail -n 5 <<<"$log" | sed 's/^/#   /' && bad=1
+    fi
 }
 judge_plain() { # judge_plain JOB NAME COMMAND...: a check by its exit status
     local log
@@ -51,7 +55,8 @@ while read -r _ job _; do
         judge exercised "$here/check_exercise.py" --prompt "$out/exercised" "$folder"
         continue
     fi
-    [ -f "$folder/qpscope.db" ] || { echo "not ok - $job: left no store" && bad=1 && continue; }
+    judge_plain "$job" "left a store" test -f "$folder/qpscope.db"
+    [ -f "$folder/qpscope.db" ] || continue
     judge_plain "$job" "no daemon failed" test -z "$(grep -vE " $([[ $job = killed || $job = restarted ]] && echo '(0|137)' || echo 0)\$" "$folder/ends.txt")"
     judge_plain "$job" "the truth agrees with itself" "$here/truth.py" "$folder"
     if [[ $job = killed || $job = restarted ]]; then

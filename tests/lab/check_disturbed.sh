@@ -24,7 +24,11 @@ judge() { # judge JOB COMMAND...: a check that prints TAP, each line with the jo
     local log
     log=$("${@:2}" 2>&1) || bad=1
     sed -E "s/^(ok|not ok) [0-9]+ - /\1 - $1: /; /^1\.\./d" <<<"$log"
-    grep -qE '^(not )?ok ' <<<"$log" || { echo "not ok - $1: $(basename "$2") judged nothing" && bad=1; }
+    if grep -qE '^(not )?ok ' <<<"$log"; then
+        echo "ok - $1: $(basename "$2") came to its end"
+    else
+        echo "not ok - $1: $(basename "$2") came to its end" && tail -n 5 <<<"$log" | sed 's/^/#   /' && bad=1
+    fi
 }
 
 if "$here/run.sh" --out "$out" --build "$build" --plan "$here/plan_disturbed.sh" --hook "$here/hook_qpscope.sh" \
