@@ -11,7 +11,7 @@ import sys
 FAULTS = ("host", "gpu", "link")
 # The aims are 5 ms, no unfounded verdict and all durations: doc/results.md says how near the long matrix comes. The few
 # jobs of one test run vary more, and these bounds are what an error in the analysis would break.
-SIZE_MS = 15  # median error of the size of host and GPU faults, which are of 40 to 200 ms
+SIZE_MS = 15  # median error of the size of host and GPU faults, which are of 40 (in the test 80) to 200 ms
 FOUND = 0.7  # of a fault's steps have the right verdict, for each kind of fault
 UNFOUNDED = 0.05  # of all steps have a verdict that the truth does not show
 DURATION, DURATIONS_WITHIN, DURATION_MOST = 0.01, 0.8, 0.1

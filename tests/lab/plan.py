@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""plan.py [--seeds N] [--secret S] [--by-hand] [--only-faults]: a plan for run.sh, on stdout.
+"""plan.py [--seeds N] [--secret S] [--least MS] [--by-hand] [--only-faults]: a plan for run.sh, on stdout.
 
-For each of N seeds a job without a fault and one with each kind of fault, whose rank, size (40 to 200 ms) and first
+For each of N seeds a job without a fault and one with each kind of fault, whose rank, size (MS to 200 ms) and first
 step come from the secret, which qpscope never sees (by default the time: every run has new ones; it is printed in the
 plan, so that a run can be made again). Without --only-faults also the special jobs that check.sh judges.
 """
@@ -36,10 +36,10 @@ VARIABLES = "QPSCOPE_NIC_PREFIX QPSCOPE_HOST_PREFIX QPSCOPE_KILLS QPSCOPE_STALL 
             "QPSCOPE_HOST_ONLY QPSCOPE_METRICS"
 
 
-def fault_jobs(seeds, chance):
+def fault_jobs(seeds, chance, least_ms):
     for seed in range(1, seeds + 1):
         for fault in ("none", "host", "gpu", "link"):
-            rank, delay, first = chance.randrange(4), chance.randrange(40, 201), chance.randrange(3, 7)
+            rank, delay, first = chance.randrange(4), chance.randrange(least_ms, 201), chance.randrange(3, 7)
             options = f"--fault {fault} --rank {rank} --delay {delay} --first-step {first} --seed {chance.randrange(1, 100000)}"
             yield f"{fault}-{seed}", "", options
 
@@ -48,12 +48,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--secret", type=int, default=time.time_ns() // 1_000_000)
+    parser.add_argument("--least", type=int, default=40, metavar="MS", help="size of the smallest fault (40)")
     parser.add_argument("--kills", type=int, default=6, help="of the job `killed`, in turn among the three daemons (6)")
     parser.add_argument("--by-hand", action="store_true", help="also the jobs `followed` and `restarted`")
     parser.add_argument("--only-faults", action="store_true")
     options = parser.parse_args()
     print(f"# secret {options.secret}")
-    jobs = list(fault_jobs(options.seeds, random.Random(options.secret)))
+    jobs = list(fault_jobs(options.seeds, random.Random(options.secret), options.least))
     for name, variables, job in [*(() if options.only_faults else SPECIAL), *(BY_HAND if options.by_hand else ()), *jobs]:
         print(f"unset {VARIABLES}")
         steps = 20 + 12 * options.kills
