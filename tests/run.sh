@@ -10,6 +10,8 @@
 set -uo pipefail
 top=$(dirname "$(dirname "$(realpath "$0")")")
 cd "$top" || exit 1
+# What was started by nohup ignores SIGHUP, and so does all that it starts; tests send it.
+[ -n "${QPSCOPE_TEST_SIGNALS:-}" ] || QPSCOPE_TEST_SIGNALS=default exec env --default-signal "$top/tests/run.sh" "$@"
 
 usage() {
     sed -n '3,10s/^# \{0,1\}//p' "$0"

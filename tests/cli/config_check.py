@@ -184,8 +184,12 @@ def sighup_changes_what_can_be_changed_of_the_nic_side():
         while b"ready" not in child.stderr.readline():
             assert child.poll() is None
         child.send_signal(signal.SIGHUP)
-        equal(child.wait(timeout=60), -signal.SIGHUP)
+        try:
+            equal(child.wait(timeout=60), -signal.SIGHUP)
+        finally:
+            child.kill()
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # else, started by nohup, what is started here ignores it
     main()
