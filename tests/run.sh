@@ -90,9 +90,9 @@ meson_tests() { # meson_tests BUILD [MESON TEST ARGUMENTS...]
     local log=$1/meson-logs/testlog.json logs=() names=() run
     for run in 1 2 3; do
         if [ "$run" = 1 ]; then
-            meson test -C "$1" --no-rebuild --print-errorlogs "${@:2}"
+            meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 3 "${@:2}"
         else
-            meson test -C "$1" --no-rebuild --print-errorlogs --num-processes 1 "${names[@]}"
+            meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 3 --num-processes 1 "${names[@]}"
         fi
         cp "$log" "$1/run-$run.json" || stop "no test log in $1"
         logs+=("$1/run-$run.json")
