@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* qpscope: everything a person types. Finds the subcommand; alone it shows the present state. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "cli/state.h"
 #include "cli/subcommand.h"
 #include "report/report.h"
@@ -100,9 +100,5 @@ int main(int argc, char **argv)
 {
     log_init("qpscope", LOG_INFO);
     int exit_code = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        log_error("cannot write to standard output: %s", strerror(errno));
-        return EXIT_CODE_FAILURE;
-    }
-    return exit_code;
+    return output_end() == 0 ? exit_code : EXIT_CODE_FAILURE;
 }

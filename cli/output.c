@@ -3,6 +3,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,16 +23,58 @@ void output_remove(const char *path)
     }
 }
 
+static const char *remedy_of(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ": make room there, or write elsewhere";
+    case ENOENT:
+    case ENOTDIR:
+        return ": make the folder first, or name another file";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EISDIR:
+        return ": name a file that you may write";
+    default:
+        return "";
+    }
+}
+
+int output_fail(const char *path, int error)
+{
+    bool is_stdout = output_is_stdout(path);
+    if (is_stdout) {
+        __fpurge(stdout);
+        clearerr(stdout);
+    }
+    return log_error_return(-error, "cannot write %s: %s%s", is_stdout ? "to standard output" : path, strerror(error),
+                            remedy_of(error));
+}
+
 int output_open(FILE **out, const char *path)
 {
     *out = output_is_stdout(path) ? stdout : fopen(path, "we");
-    return *out != NULL ? 0 : log_error_return(-errno, "cannot write %s: %s", path, strerror(errno));
+    return *out != NULL ? 0 : output_fail(path, errno);
+}
+
+/* Why a stream could not write all. The reason why an earlier part failed is not kept: it fails once more, and says. */
+static int error_of(FILE *out)
+{
+    if (fflush(out) != 0) {
+        return errno;
+    }
+    if (ferror(out) == 0) {
+        return 0;
+    }
+    return putc('\n', out) == EOF || fflush(out) != 0 ? errno : EIO;
 }
 
 int output_close(FILE **out, const char *path, bool whole)
 {
-    bool broken = fflush(*out) != 0 || ferror(*out) != 0;
-    int error = broken ? errno : 0;
+    int error = error_of(*out);
     if (*out != stdout && fclose(*out) != 0 && error == 0) {
         error = errno;
     }
@@ -39,5 +82,11 @@ int output_close(FILE **out, const char *path, bool whole)
     if ((error != 0 || !whole) && !output_is_stdout(path)) {
         output_remove(path);
     }
-    return error == 0 ? 0 : log_error_return(-error, "cannot write %s: %s", path, strerror(error));
+    return error == 0 ? 0 : output_fail(path, error);
+}
+
+int output_end(void)
+{
+    int error = error_of(stdout);
+    return error == 0 ? 0 : output_fail("-", error);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "wire/log.h"
 
 enum wire_type {
@@ -197,12 +198,12 @@ int perfetto_open(struct perfetto **perfetto, const char *path)
         free(made);
         return log_error_return(-ENOMEM, "%s: out of memory", path);
     }
-    made->file = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
+    made->file = output_is_stdout(path) ? stdout : fopen(path, "wbe");
     if (made->file == NULL) {
-        int error = -errno;
+        int error = errno;
         free(made->path);
         free(made);
-        return log_error_return(error, "cannot create the trace %s: %s", path, strerror(-error));
+        return output_fail(path, error);
     }
     *perfetto = made;
     return 0;
@@ -371,7 +372,7 @@ int perfetto_close(struct perfetto **perfetto)
     }
     int error = closing->error;
     if (error != 0) {
-        log_error("cannot write the trace %s: %s", closing->path, strerror(-error));
+        output_fail(closing->path, -error);
     }
     free(closing->bytes);
     free(closing->path);

@@ -214,6 +214,12 @@ static int export_tables(struct report *report, const struct export_options *opt
     return table_export(report, &tables);
 }
 
+static bool is_addition(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    return equals != NULL && equals != text && equals[1] != '\0';
+}
+
 /* NULL when it is right. */
 static const char *wrong_usage(const struct export_options *options, enum export_format format)
 {
@@ -230,6 +236,11 @@ static const char *wrong_usage(const struct export_options *options, enum export
     }
     if (options->added.count != 0 && to_stdout) {
         return "an archive does not go to standard output";
+    }
+    for (size_t i = 0; i < options->added.count; i++) {
+        if (!is_addition(options->added.values[i])) {
+            return "--add takes HOST=FILE, as node1=trace.json";
+        }
     }
     return format != EXPORT_PERFETTO && to_stdout && options->tables.count != 1
                ? "several tables go to a folder: name one with --output, or one table with --table"

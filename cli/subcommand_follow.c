@@ -142,12 +142,12 @@ static int ask(const struct follow_options *values, struct record_follow *reques
         return error;
     }
     emitter_add(emitter, RECORD_FOLLOW, request);
-    bool delivered = deliver(emitter);
-    emitter_close(&emitter);
-    if (!delivered) {
+    if (!deliver(emitter)) {
+        emitter_abandon(&emitter);
         return log_error_return(-EPIPE, "nobody takes the request at %s: is qpscope-host running there with --control?",
                                 values->control);
     }
+    emitter_close(&emitter);
     return 0;
 }
 

@@ -125,17 +125,15 @@ static int check_output(const struct merge_options *options, char **captures, si
 
 static int merge_all(struct merger *merger, char **captures, size_t captures_count)
 {
-    int result = 0;
+    uint64_t *batches = calloc(captures_count, sizeof(*batches));
+    int result = batches == NULL ? log_error_return(-ENOMEM, "out of memory to merge captures") : 0;
     for (size_t i = 0; i < captures_count && result == 0; i++) {
-        bool cut = false;
-        result = merger_survey(merger, captures[i], &cut);
-        if (cut) {
-            log_warning("%s is cut: what comes before the cut is taken", captures[i]);
-        }
+        result = merger_survey(merger, captures[i], &batches[i]);
     }
     for (size_t i = 0; i < captures_count && result == 0; i++) {
-        result = merger_add(merger, captures[i]);
+        result = merger_add(merger, captures[i], batches[i]);
     }
+    free(batches);
     return result;
 }
 
@@ -224,6 +222,23 @@ static void print_sources(const struct merge_options *options, const struct stor
     }
 }
 
+/* Under another name, so that what stands there goes only for what is whole. */
+static int merge_beside(const char *output, struct store_source *sources, size_t count)
+{
+    char *part = NULL;
+    if (asprintf(&part, "%s.part", output) < 0) {
+        return log_error_return(-ENOMEM, "out of memory for a file's name");
+    }
+    output_remove(part);
+    int result = store_merge(part, sources, count);
+    if (result == 0 && rename(part, output) != 0) {
+        result = output_fail(output, errno);
+        output_remove(part);
+    }
+    free(part);
+    return result;
+}
+
 static int merge_rows(const struct merge_options *options, char **named, size_t count)
 {
     struct store_source *sources = calloc(count, sizeof(*sources));
@@ -236,8 +251,7 @@ static int merge_rows(const struct merge_options *options, char **named, size_t 
         }
     }
     if (result == 0) {
-        output_remove(options->output);
-        result = store_merge(options->output, sources, count);
+        result = merge_beside(options->output, sources, count);
     }
     if (result == 0) {
         print_sources(options, sources, count);

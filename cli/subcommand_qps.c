@@ -4,6 +4,8 @@
 #include "report/report.h"
 #include "report/subject/queue_pair_report.h"
 
+#include <string.h>
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct qps_options {
@@ -60,6 +62,16 @@ const struct option_program subcommand_qps_program = {
                 "Exit codes: 0 done, 1 failed, 2 used wrongly.",
 };
 
+#define DIGITS              "0123456789"
+#define IDENTITY_DIGITS_MIN 4
+
+static bool is_communicator(const char *text)
+{
+    size_t length = strlen(text);
+    bool is_number = length > 0 && strspn(text, DIGITS) == length;
+    return is_number || (length >= IDENTITY_DIGITS_MIN && strspn(text, DIGITS "abcdef") == length);
+}
+
 int subcommand_qps(int argc, char **argv)
 {
     struct qps_options options = {0};
@@ -72,6 +84,12 @@ int subcommand_qps(int argc, char **argv)
         if (subcommand_parse_number(&subcommand_qps_program, "rank", options.rank, &options.filter.rank.integer) != 0) {
             return EXIT_CODE_USAGE;
         }
+    }
+    if (options.filter.communicator != NULL && !is_communicator(options.filter.communicator)) {
+        return subcommand_usage_error(&subcommand_qps_program,
+                                      "--communicator: '%s' is neither a number nor four or more digits (0-9, a-f) of "
+                                      "an identity",
+                                      options.filter.communicator);
     }
     struct report report;
     int result = report_open(&report, &options.report);

@@ -93,7 +93,8 @@ const struct option_program subcommand_replay_program = {
     .usage = "[OPTIONS] CAPTURE...",
     .options = option_specs,
     .options_count = COUNT(option_specs),
-    .epilogue = "Needs no rights and no daemon. Captures are what the daemons write with --record.\n"
+    .epilogue = "Needs no rights and no daemon. Captures are what the daemons write with --record. One that was cut\n"
+                "counts up to the cut: a warning says so, and the exit code is 0.\n"
                 "Example:\n"
                 "  qpscope replay nic.capture host.capture --store job.db && qpscope qps --all --store job.db\n"
                 "Exit codes: 0 done, 1 failed, 2 used wrongly.",

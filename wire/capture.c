@@ -57,7 +57,8 @@ struct capture_reader {
     ZSTD_DCtx *context;
     uint64_t offset_bytes; /* of the frame that is being read */
     struct cursor batches;
-    int ended; /* the error that ended the reading */
+    bool has_given; /* a batch */
+    int ended;      /* the error that ended the reading */
     uint8_t clear[FRAME_CLEAR_BYTES_MAX];
     uint8_t frame[FRAME_FILE_BYTES_MAX];
 };
@@ -337,9 +338,14 @@ int capture_reader_open(struct capture_reader **reader, const char *path)
 
 static int refuse(struct capture_reader *reader, const char *what)
 {
+    unsigned long long offset = reader->offset_bytes;
+
     reader->ended = -EBADMSG;
-    return log_error_return(-EBADMSG, "%s: %s at byte %llu; what came before it stands", reader->path, what,
-                            (unsigned long long)reader->offset_bytes);
+    if (!reader->has_given)
+        return log_error_return(-EBADMSG, "%s: %s at byte %llu, and nothing comes before it", reader->path, what,
+                                offset);
+    log_warning("%s: %s at byte %llu; what came before it stands", reader->path, what, offset);
+    return -EBADMSG;
 }
 
 static int unpack_frame(struct capture_reader *reader, size_t length_bytes)
@@ -401,6 +407,7 @@ int capture_read(struct capture_reader *reader, const void **batch, size_t *leng
     if (bytes == NULL)
         return refuse(reader, "a frame without whole batches");
     *batch = bytes;
+    reader->has_given = true;
     return 1;
 }
 

@@ -39,7 +39,8 @@ int capture_reader_open(struct capture_reader **reader, const char *path);
 
 /*
  * The next batch; it stays valid until the next call. Returns 1 with a batch, 0 at the end, -EBADMSG at a cut or
- * damaged frame (logged with the offset; what came before stands), another -errno when the file cannot be read.
+ * damaged frame (logged with the offset: a warning where batches came before it, which stand, else an error), another
+ * -errno when the file cannot be read.
  */
 int capture_read(struct capture_reader *reader, const void **batch, size_t *length_bytes);
 

@@ -559,6 +559,12 @@ static int wait_for_link(struct emitter *emitter)
     return 0;
 }
 
+void emitter_abandon(struct emitter **emitter)
+{
+    free_parts(*emitter, 0);
+    *emitter = NULL;
+}
+
 int emitter_close(struct emitter **emitter)
 {
     if (*emitter == NULL)

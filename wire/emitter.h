@@ -116,3 +116,6 @@ void emitter_tick(struct emitter *emitter);
 
 /* Sends the last heartbeat, waits up to 500 ms for the link, closes. Returns the first error of the capture file. */
 int emitter_close(struct emitter **emitter);
+
+/* Closes without waiting for the link, and says nothing of what waits: for who has waited for it, and says so. */
+void emitter_abandon(struct emitter **emitter);

@@ -124,19 +124,28 @@ static const char *number_hint(enum option_kind kind)
     }
 }
 
-static int set_number(const struct parse *parse, const struct option_spec *spec, const char *text)
+static int range_error(const struct parse *parse, const struct option_spec *spec, const char *text, bool is_too_big)
 {
     char minimum[32], maximum[32];
+
+    format_number(spec->kind, spec->minimum, minimum, sizeof minimum);
+    format_number(spec->kind, spec->maximum, maximum, sizeof maximum);
+    if (spec->maximum != 0)
+        return usage_error(parse, "--%s: '%s' is out of range; it goes from %s to %s", spec->name, text, minimum,
+                           maximum);
+    return is_too_big ? usage_error(parse, "--%s: '%s' is too big a number", spec->name, text)
+                      : usage_error(parse, "--%s: '%s' is out of range; it is at least %s", spec->name, text, minimum);
+}
+
+static int set_number(const struct parse *parse, const struct option_spec *spec, const char *text)
+{
     uint64_t value;
     int error = parse_number(kind_units(spec->kind), text, &value);
 
     if (error == -EINVAL)
         return usage_error(parse, "--%s: '%s' is not %s", spec->name, text, number_hint(spec->kind));
-    format_number(spec->kind, spec->minimum, minimum, sizeof minimum);
-    format_number(spec->kind, spec->maximum == 0 ? UINT64_MAX : spec->maximum, maximum, sizeof maximum);
     if (error != 0 || value < spec->minimum || (spec->maximum != 0 && value > spec->maximum))
-        return usage_error(parse, "--%s: '%s' is out of range; it goes from %s to %s", spec->name, text, minimum,
-                           maximum);
+        return range_error(parse, spec, text, error != 0);
     *(uint64_t *)field(parse, spec) = value;
     return 0;
 }

@@ -141,17 +141,18 @@ static int write_batch(struct merger *merger, const void *batch, size_t length_b
 
 typedef int take_batch(struct merger *merger, const void *batch, size_t length_bytes);
 
-/* -EBADMSG at a cut, when what came before it was taken. */
-static int each_batch(struct merger *merger, const char *capture, take_batch *take)
+/* So many at most; *count is how many there were. -EBADMSG at a cut, when what came before it was taken. */
+static int each_batch(struct merger *merger, const char *capture, take_batch *take, uint64_t most, uint64_t *count)
 {
     struct capture_reader *reader = NULL;
     const void *batch;
     size_t length_bytes;
     int result = capture_reader_open(&reader, capture);
+    *count = 0;
     if (result != 0) {
         return result;
     }
-    while ((result = capture_read(reader, &batch, &length_bytes)) == 1) {
+    for (; *count < most && (result = capture_read(reader, &batch, &length_bytes)) == 1; (*count)++) {
         if (length_bytes < sizeof(struct batch_header) || length_bytes > BATCH_BYTES_MAX) {
             continue;
         }
@@ -162,7 +163,7 @@ static int each_batch(struct merger *merger, const char *capture, take_batch *ta
         }
     }
     capture_reader_close(&reader);
-    return result;
+    return result == 1 ? 0 : result;
 }
 
 static int survey(struct merger *merger, const void *batch, size_t length_bytes)
@@ -170,18 +171,16 @@ static int survey(struct merger *merger, const void *batch, size_t length_bytes)
     return gather_tally_add(&merger->tally, batch, length_bytes);
 }
 
-int merger_survey(struct merger *merger, const char *capture, bool *cut)
+int merger_survey(struct merger *merger, const char *capture, uint64_t *batches)
 {
-    uint64_t before = merger->tally.batches;
-    int result = each_batch(merger, capture, survey);
-    *cut = result == -EBADMSG && merger->tally.batches > before;
-    return *cut ? 0 : result;
+    int result = each_batch(merger, capture, survey, UINT64_MAX, batches);
+    return result == -EBADMSG && *batches > 0 ? 0 : result;
 }
 
-int merger_add(struct merger *merger, const char *capture)
+int merger_add(struct merger *merger, const char *capture, uint64_t batches)
 {
-    int result = each_batch(merger, capture, write_batch);
-    return result == -EBADMSG ? 0 : result;
+    uint64_t count;
+    return each_batch(merger, capture, write_batch, batches, &count);
 }
 
 const struct gather_tally *merger_tally(const struct merger *merger)

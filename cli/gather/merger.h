@@ -22,11 +22,11 @@ struct merger_counts {
 int merger_create(struct merger **merger, const char *output);
 
 /*
- * First once for each capture, so that it is known who is in them; then merger_add once for each. A capture that is cut
- * counts up to the cut (*cut is set). -errno after logging.
+ * First once for each capture, so that it is known who is in them; then merger_add once for each, with the number of
+ * batches that were there: what has come since is not taken, nor is what follows a cut. -errno after logging.
  */
-int merger_survey(struct merger *merger, const char *capture, bool *cut);
-int merger_add(struct merger *merger, const char *capture);
+int merger_survey(struct merger *merger, const char *capture, uint64_t *batches);
+int merger_add(struct merger *merger, const char *capture, uint64_t batches);
 
 const struct gather_tally *merger_tally(const struct merger *merger);
 struct merger_counts merger_counts(const struct merger *merger);

@@ -17,6 +17,7 @@
 
 #include "cli/output.h"
 #include "correlator/store/store.h"
+#include "report/read/store_uri.h"
 #include "wire/log.h"
 
 #define COPY_STEPS_APART 10 /* so that no view takes the last step of one for one just before the first of the next */
@@ -234,13 +235,11 @@ static void move_ranks(sqlite3_context *context, int count, sqlite3_value **valu
 static int attach(struct merging *merging, const char *path)
 {
     merging->path = path;
-    char *uri = sqlite3_mprintf("file:%s?mode=ro", path);
-    char *sql = strpbrk(path, "?#%") != NULL ? NULL : sqlite3_mprintf("ATTACH %Q AS source", uri);
-    int result = sql == NULL
-                     ? log_error_return(-EINVAL, "%s: a store with ?, # or %% in its name cannot be merged", path)
-                     : run(merging, sql);
+    char *uri = store_uri(path, "mode=ro");
+    char *sql = uri == NULL ? NULL : sqlite3_mprintf("ATTACH %Q AS source", uri);
+    int result = sql == NULL ? log_error_return(-ENOMEM, "out of memory for a file's name") : run(merging, sql);
     sqlite3_free(sql);
-    sqlite3_free(uri);
+    free(uri);
     return result;
 }
 
@@ -248,6 +247,22 @@ static int detach(struct merging *merging, int result)
 {
     sqlite3_exec(merging->database, "DETACH source", NULL, NULL, NULL);
     return result;
+}
+
+static int check_version(const struct merging *merging, int64_t version)
+{
+    if (version > STORE_SCHEMA_VERSION) {
+        return log_error_return(-EPROTO,
+                                "%s has schema version %" PRId64 ", this qpscope merges version %d: use the qpscope "
+                                "that came with the correlator which wrote it",
+                                merging->path, version, STORE_SCHEMA_VERSION);
+    }
+    return version == STORE_SCHEMA_VERSION
+               ? 0
+               : log_error_return(-EPROTO,
+                                  "%s has schema version %" PRId64 ", this qpscope merges version %d: make it again, "
+                                  "with qpscope replay %s.journal --store FILE or from the capture files",
+                                  merging->path, version, STORE_SCHEMA_VERSION, merging->path);
 }
 
 static int check_source(struct merging *merging)
@@ -264,12 +279,9 @@ static int check_source(struct merging *merging)
     if (application != STORE_APPLICATION_ID) {
         return log_error_return(-EINVAL, "%s is not a qpscope store", merging->path);
     }
-    if (version != STORE_SCHEMA_VERSION) {
-        return log_error_return(-EPROTO,
-                                "%s has schema version %" PRId64
-                                ", this qpscope merges version %d: make it anew from its journal, "
-                                "qpscope replay %s.journal --store NEW",
-                                merging->path, version, STORE_SCHEMA_VERSION, merging->path);
+    result = check_version(merging, version);
+    if (result != 0) {
+        return result;
     }
     result = read_one(merging, prepare(merging, "PRAGMA source.quick_check(1)", 0, 0), NULL, &state);
     if (result == 0 && (state == NULL || strcmp(state, "ok") != 0)) {

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "correlator/store/store.h"
+#include "report/read/store_uri.h"
 #include "wire/clock.h"
 #include "wire/log.h"
 
 #define BUSY_TIMEOUT_MS       2000
-#define URI_BYTES_PER_BYTE    3
 #define PROGRESS_INSTRUCTIONS 100000 /* of SQLite's machine between two looks at the clock: some milliseconds */
 
 struct store_reader {
@@ -86,15 +86,10 @@ static int check_file(const char *path)
 /* A store whose writer has ended, in a directory where we may not write, can be read only as one that never changes. */
 static int open_database(struct store_reader *reader, bool immutable)
 {
-    char *uri = malloc(strlen(reader->path) * URI_BYTES_PER_BYTE + sizeof("file:?mode=ro&immutable=1"));
+    char *uri = store_uri(reader->path, immutable ? "mode=ro&immutable=1" : "mode=ro");
     if (uri == NULL) {
         return -ENOMEM;
     }
-    char *end = stpcpy(uri, "file:");
-    for (const char *c = reader->path; *c != '\0'; c++) {
-        end += sprintf(end, strchr("%?#", *c) != NULL ? "%%%02x" : "%c", (unsigned char)*c);
-    }
-    strcpy(end, immutable ? "?mode=ro&immutable=1" : "?mode=ro");
     sqlite3_close(reader->database);
     reader->database = NULL;
     int status = sqlite3_open_v2(uri, &reader->database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);

@@ -34,7 +34,7 @@ static const struct option_spec specs[] = {
     {"port", 'p', OPTION_TEXT_LIST, offsetof(struct values, ports), "NAME", "watch this port", 0, 0, NULL},
     {"count", 'n', OPTION_UNSIGNED, offsetof(struct values, count), "N", "how many", 1, 100, NULL},
     {"window", 'w', OPTION_DURATION, offsetof(struct values, window_ns), "TIME", "window length", 1000, 1000000, NULL},
-    {"memory", 0, OPTION_BYTES, offsetof(struct values, memory_bytes), "BYTES", "memory", 0, 0, NULL},
+    {"memory", 0, OPTION_BYTES, offsetof(struct values, memory_bytes), "BYTES", "memory", 4096, 0, NULL},
     {"mode", 'm', OPTION_CHOICE, offsetof(struct values, mode), "MODE", "which", 0, 0, modes},
 };
 
@@ -212,7 +212,8 @@ static void reads_bytes(void **state)
     parse("--memory 3MiB");
     assert_int_equal(run.values.memory_bytes, 3u << 20);
     assert_refused("--memory 1MB", "KiB, MiB");
-    assert_refused("--memory 99999999TiB", "--memory");
+    assert_refused("--memory 99999999TiB", "--memory: '99999999TiB' is too big a number");
+    assert_refused("--memory 1KiB", "--memory: '1KiB' is out of range; it is at least 4KiB");
 }
 
 static void refuses_what_it_does_not_know(void **state)

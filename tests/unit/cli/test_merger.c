@@ -59,18 +59,18 @@ static const char *write_capture(void **state, const char *name, const struct ag
     return path;
 }
 
-static struct merger_counts merge(const char *output, const char *const *inputs, bool *cut)
+#define INPUTS_MAX 4
+
+static struct merger_counts merge(const char *output, const char *const *inputs)
 {
+    uint64_t batches[INPUTS_MAX];
     struct merger *merger;
-    *cut = false;
     assert_int_equal(merger_create(&merger, output), 0);
     for (size_t i = 0; inputs[i] != NULL; i++) {
-        bool this_cut;
-        assert_int_equal(merger_survey(merger, inputs[i], &this_cut), 0);
-        *cut |= this_cut;
+        assert_int_equal(merger_survey(merger, inputs[i], &batches[i]), 0);
     }
     for (size_t i = 0; inputs[i] != NULL; i++) {
-        assert_int_equal(merger_add(merger, inputs[i]), 0);
+        assert_int_equal(merger_add(merger, inputs[i], batches[i]), 0);
     }
     struct merger_counts counts = merger_counts(merger);
     assert_int_equal(merger_close(&merger, true), 0);
@@ -102,17 +102,15 @@ static const struct agent second = {8, 200, 2, "node-b"};
 
 static void all_is_there_once(void **state)
 {
-    bool cut;
     struct made made;
     const char *inputs[] = {write_capture(state, "a", &first, 0, 5, 1), write_capture(state, "b", &first, 3, 9, 1),
                             write_capture(state, "c", &second, 0, 4, 2), NULL};
     const char *output = scratch_path(state, "", "all");
-    struct merger_counts counts = merge(output, inputs, &cut);
+    struct merger_counts counts = merge(output, inputs);
     assert_int_equal(counts.written, 9 + 4);
     assert_int_equal(counts.duplicates, 2);
     assert_int_equal(counts.contradicting, 0);
     assert_int_equal(counts.renamed, 0);
-    assert_false(cut);
     for (size_t i = 0; i < 13; i++) {
         const struct agent *agent = i < 9 ? &first : &second;
         struct made expected = batch_of(agent, i < 9 ? i : i - 9, i < 9 ? 1 : 2);
@@ -124,22 +122,20 @@ static void all_is_there_once(void **state)
 
 static void many_batches(void **state)
 {
-    bool cut;
     const char *inputs[] = {write_capture(state, "many", &first, 0, 9000, 1), NULL, NULL};
     inputs[1] = inputs[0];
-    struct merger_counts counts = merge(scratch_path(state, "", "out"), inputs, &cut);
+    struct merger_counts counts = merge(scratch_path(state, "", "out"), inputs);
     assert_int_equal(counts.written, 9000);
     assert_int_equal(counts.duplicates, 9000);
 }
 
 static void what_contradicts_is_left_out_and_counted(void **state)
 {
-    bool cut;
     struct made made;
     const char *inputs[] = {write_capture(state, "a", &first, 0, 3, 1), write_capture(state, "b", &first, 1, 5, 9),
                             NULL};
     const char *output = scratch_path(state, "", "all");
-    struct merger_counts counts = merge(output, inputs, &cut);
+    struct merger_counts counts = merge(output, inputs);
     assert_int_equal(counts.written, 5);
     assert_int_equal(counts.contradicting, 2);
     assert_int_equal(counts.duplicates, 0);
@@ -154,12 +150,11 @@ static void machines_of_one_name_are_kept_apart(void **state)
 {
     static const struct agent again = {7, 101, 1, "node-a"};
     static const struct agent clone = {7, 300, 3, "node-a"};
-    bool cut;
     struct made made;
     const char *inputs[] = {write_capture(state, "a", &first, 0, 2, 1), write_capture(state, "b", &again, 0, 2, 1),
                             write_capture(state, "c", &clone, 0, 2, 1), NULL};
     const char *output = scratch_path(state, "", "all");
-    struct merger_counts counts = merge(output, inputs, &cut);
+    struct merger_counts counts = merge(output, inputs);
     assert_int_equal(counts.written, 6);
     assert_int_equal(counts.renamed, 1);
     for (size_t i = 0; i < 4; i++) {
@@ -174,34 +169,46 @@ static void machines_of_one_name_are_kept_apart(void **state)
     assert_int_equal(made.header.emitter_id, renamed);
     /* Merged again, with more of it, it is the same. */
     const char *more[] = {output, inputs[2], NULL};
-    counts = merge(scratch_path(state, "", "again"), more, &cut);
+    counts = merge(scratch_path(state, "", "again"), more);
     assert_int_equal(counts.written, 6);
 }
 
 static void up_to_a_cut(void **state)
 {
-    bool cut;
     size_t length;
     const char *whole = write_capture(state, "whole", &first, 0, 4, 1);
     uint8_t *bytes = scratch_read(whole, &length);
     const char *inputs[] = {scratch_path(state, "", "cut"), NULL};
     scratch_write(inputs[0], bytes, length - 5, 0600);
     free(bytes);
-    struct merger_counts counts = merge(scratch_path(state, "", "all"), inputs, &cut);
+    struct merger_counts counts = merge(scratch_path(state, "", "all"), inputs);
     assert_int_equal(counts.written, 3);
-    assert_true(cut);
+}
+
+static void what_comes_after_the_survey_is_not_taken(void **state)
+{
+    uint64_t batches;
+    struct merger *merger;
+    const char *growing = write_capture(state, "growing", &first, 0, 3, 1);
+    assert_int_equal(merger_create(&merger, scratch_path(state, "", "all")), 0);
+    assert_int_equal(merger_survey(merger, growing, &batches), 0);
+    assert_int_equal(batches, 3);
+    write_capture(state, "growing", &first, 0, 5, 1);
+    assert_int_equal(merger_add(merger, growing, batches), 0);
+    assert_int_equal(merger_counts(merger).written, 3);
+    assert_int_equal(merger_close(&merger, true), 0);
 }
 
 static void what_is_no_capture_is_refused(void **state)
 {
     struct merger *merger;
-    bool cut;
+    uint64_t batches;
     const char *output = scratch_path(state, "", "none");
     const char *text = scratch_path(state, "", "text");
     scratch_write(text, "this is no capture at all", 25, 0600);
     assert_int_equal(merger_create(&merger, output), 0);
-    assert_true(merger_survey(merger, text, &cut) < 0);
-    assert_int_equal(merger_survey(merger, scratch_path(state, "", "nothing"), &cut), -ENOENT);
+    assert_true(merger_survey(merger, text, &batches) < 0);
+    assert_int_equal(merger_survey(merger, scratch_path(state, "", "nothing"), &batches), -ENOENT);
     assert_int_equal(merger_close(&merger, false), 0);
     assert_null(merger);
     assert_int_not_equal(access(output, F_OK), 0);
@@ -215,6 +222,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_contradicts_is_left_out_and_counted, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(machines_of_one_name_are_kept_apart, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(up_to_a_cut, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(what_comes_after_the_survey_is_not_taken, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(what_is_no_capture_is_refused, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
