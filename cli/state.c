@@ -18,6 +18,7 @@
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define LABEL_COLUMNS 11
+#define LATEST_BYTES  512
 
 struct state {
     struct report report;
@@ -76,7 +77,7 @@ static const struct column step_columns[] = {
     {"step", NULL, COLUMN_INTEGER},          {"kind", NULL, COLUMN_TEXT},
     {"duration_ns", NULL, COLUMN_INTEGER},   {"bound_ns", NULL, COLUMN_INTEGER},
     {"slowest_rank", NULL, COLUMN_INTEGER},  {"late_ns", NULL, COLUMN_INTEGER},
-    {"late_bound_ns", NULL, COLUMN_INTEGER},
+    {"late_bound_ns", NULL, COLUMN_INTEGER}, {"slowest_on", NULL, COLUMN_TEXT},
 };
 
 static const struct column verdict_columns[] = {
@@ -107,15 +108,15 @@ static void say_last_step(const struct report *report, const struct store_query 
     struct store_value late = store_query_value(row, 5);
     struct store_value late_bound = store_query_value(row, 6);
     char number[4][TEXT_NUMBER_BYTES] = {"", "", "", "unknown"};
-    char latest[96] = "";
+    char latest[LATEST_BYTES] = "";
     text_duration(number[0], store_query_value(row, 2).integer);
     text_duration(number[1], store_query_value(row, 3).integer);
     if (late_bound.kind == STORE_INTEGER) {
         text_duration(number[3], late_bound.integer);
     }
     if (late.kind == STORE_INTEGER) {
-        snprintf(latest, sizeof(latest), "; the latest was rank %" PRId64 ", by %s ±%s",
-                 store_query_value(row, 4).integer, text_duration(number[2], late.integer), number[3]);
+        snprintf(latest, sizeof(latest), "; the latest was %s, by %s ±%s", store_query_value(row, 8).text,
+                 text_duration(number[2], late.integer), number[3]);
     }
     say_format(report, "last step", "step %" PRId64 "%s%s%s: %s ±%s%s", store_query_value(row, 0).integer,
                strcmp(kind.text, "training") == 0 ? "" : " (", strcmp(kind.text, "training") == 0 ? "" : kind.text,
@@ -155,7 +156,10 @@ static const struct line lines[] = {
      "(SELECT count(*) FROM past_step)",
      count_columns, COUNT(count_columns), say_steps, "steps", NULL},
     {"last_step",
-     "SELECT id, kind, duration_ns, bound_ns, slowest_rank, late_ns, late_bound_ns FROM step ORDER BY id DESC LIMIT 1",
+     "SELECT id, kind, duration_ns, bound_ns, slowest_rank, late_ns, late_bound_ns, (SELECT name FROM " RANK_PLACES
+     "AS place WHERE place.rank = step.slowest_rank), " RANK_NAMED(
+         "step.slowest_rank") " FROM step "
+                              "WHERE id = (SELECT max(id) FROM step)",
      step_columns, COUNT(step_columns), say_last_step, "last step",
      "none yet: none of the job's operations has been seen to repeat"},
     {"worst_verdict",
@@ -163,8 +167,8 @@ static const struct line lines[] = {
      "step) "
      "FROM verdict AS other WHERE other.class = verdict.class AND other.rank IS verdict.rank AND other.candidates IS "
      "verdict.candidates AND other.peer_rank IS "
-     "verdict.peer_rank), " VERDICT_WORDS("verdict") " || coalesce(' (' || device || ')', '') "
-                                                     "FROM verdict " WORST_FIRST,
+     "verdict.peer_rank), " VERDICT_NAMED("verdict") " || coalesce(' (' || device || ')', '') "
+                                                     "FROM verdict WHERE id = (SELECT id FROM verdict " WORST_FIRST ")",
      verdict_columns, COUNT(verdict_columns), say_worst, "worst", "no verdict: nothing stands out"},
 };
 

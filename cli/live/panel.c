@@ -2,6 +2,7 @@
 /* Steps, ranks and flows as they are now: one query each. */
 #include "cli/live/panel.h"
 
+#include "report/subject/rank_place.h"
 #include "report/subject/verdict_words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -12,6 +13,7 @@ static const struct column step_columns[] = {
     {"bound_ns", NULL, COLUMN_INTEGER},
     {"usual_share", "% of usual", COLUMN_REAL | COLUMN_SPARE},
     {"slowest_rank", "latest rank", COLUMN_INTEGER},
+    {"slowest_on", "on", COLUMN_TEXT | COLUMN_SPARE},
     {"late_ns", "late us", COLUMN_US | COLUMN_BOUND},
     {"late_bound_ns", NULL, COLUMN_INTEGER},
     {"incomplete", NULL, COLUMN_INTEGER},
@@ -20,7 +22,8 @@ static const struct column step_columns[] = {
 
 static const struct column rank_columns[] = {
     {"rank", "rank", COLUMN_INTEGER},
-    {"node", "node", COLUMN_TEXT},
+    {"node", NULL, COLUMN_TEXT},
+    {"on", "on", COLUMN_TEXT},
     {"times_latest", "times latest", COLUMN_INTEGER | COLUMN_SPARE},
     {"mean_late_ns", "mean late us", COLUMN_US},
     {"largest_late_ns", "largest us", COLUMN_US | COLUMN_SPARE},
@@ -31,6 +34,7 @@ static const struct column rank_columns[] = {
 
 static const struct column flow_columns[] = {
     {"rank", "rank", COLUMN_INTEGER},
+    {"on", "on", COLUMN_TEXT | COLUMN_SPARE},
     {"peer_rank", "to", COLUMN_INTEGER},
     {"communicator", "comm", COLUMN_INTEGER},
     {"device", "device", COLUMN_TEXT},
@@ -61,20 +65,20 @@ static const struct {
         {"steps, newest first",
          {"steps",
           "SELECT step.id, step.duration_ns, step.bound_ns, 100.0 * step.duration_ns / usual.ns, slowest_rank, "
-          "late_ns, late_bound_ns, incomplete, "
+          "place.name, late_ns, late_bound_ns, incomplete, "
           "nullif(rtrim(CASE WHEN step.kind <> 'training' THEN '(' || step.kind || ') ' ELSE '' END || coalesce("
-          "(SELECT group_concat(" VERDICT_WORDS("verdict") ", '; ') FROM verdict "
-                                                           "WHERE verdict.step = step.id), '')), '') "
-                                                           "FROM step, (SELECT " USUAL
-                                                           " AS ns) AS usual ORDER BY step.id DESC LIMIT ?1 OFFSET ?2",
+          "(SELECT group_concat(" VERDICT_WORDS(
+              "verdict") ", '; ') FROM verdict "
+                         "WHERE verdict.step = step.id), '')), '') "
+                         "FROM step, (SELECT " USUAL " AS ns) AS usual LEFT JOIN " RANK_PLACES
+                         "AS place ON place.rank = step.slowest_rank ORDER BY step.id DESC LIMIT ?1 OFFSET ?2",
           step_columns, COUNT(step_columns)}},
     [PANEL_RANKS] =
         {"ranks over the last " LAST_STEPS " steps, costliest first",
          {"ranks",
           "WITH recent AS (SELECT * FROM step WHERE id > (SELECT max(id) FROM step) - " LAST_STEPS "), "
-          "at AS (SELECT rank, min(emitter.host) AS node FROM member JOIN process ON process.id = "
-          "member.process JOIN emitter ON emitter.id = process.emitter GROUP BY rank) "
-          "SELECT rank_step.rank, at.node, sum(recent.slowest_rank IS rank_step.rank), "
+          "at AS (SELECT rank, host, name FROM " RANK_PLACES ") "
+          "SELECT rank_step.rank, at.host, at.name, sum(recent.slowest_rank IS rank_step.rank), "
           "CAST(avg(rank_step.late_ns) AS INTEGER), max(rank_step.late_ns), sum(cost_ns) AS cost_ns, "
           "100.0 * sum(cost_ns) / sum(recent.duration_ns), "
           "(SELECT group_concat(DISTINCT class) FROM verdict WHERE verdict.rank = rank_step.rank AND "
@@ -99,10 +103,11 @@ static const struct {
           "WHERE message.flow = flow.id AND role = 'data' AND message.first_ns > until.ns - over_ns) AS bits "
           "FROM flow, until JOIN best ON best.queue_pair = flow.queue_pair AND best.vantage_order = " VANTAGE_ORDER
           " WHERE flow.communicator IS NOT NULL AND flow.payload_bytes > 0) "
-          "SELECT rate.source_rank, rate.destination_rank, rate.communicator, queue_pair.device || '/' || "
+          "SELECT rate.source_rank, place.name, rate.destination_rank, rate.communicator, queue_pair.device || '/' || "
           "queue_pair.port, queue_pair.qpn, bits, bits / 1e6, over_ns, rate.retransmitted_frames, rate.marked_frames, "
           "got_cnps, got_rnr_naks FROM rate JOIN queue_pair ON queue_pair.id = rate.queue_pair "
           "LEFT JOIN flow_evidence ON flow_evidence.flow = rate.id "
+          "LEFT JOIN " RANK_PLACES "AS place ON place.rank = rate.source_rank "
           "ORDER BY bits DESC, rate.source_rank, rate.id LIMIT ?1 OFFSET ?2",
           flow_columns, COUNT(flow_columns)}},
 };

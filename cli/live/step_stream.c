@@ -58,7 +58,9 @@ static void say_step(const struct report *report, const struct store_query *row)
         if (bound.kind == STORE_INTEGER) {
             text_duration(number[3], bound.integer);
         }
-        fprintf(report_out(report), "; the latest was rank %" PRId64 ", by %s ±%s", rank.integer, number[2], number[3]);
+        const char *on = store_query_value(row, STEP_COLUMN_SLOWEST_ON).text;
+        fprintf(report_out(report), "; the latest was rank %" PRId64 "%s%s%s, by %s ±%s", rank.integer,
+                on == NULL ? "" : " (", on == NULL ? "" : on, on == NULL ? "" : ")", number[2], number[3]);
     }
     fprintf(report_out(report), "%s%s\n", verdict.kind == STORE_TEXT ? "; " : "",
             verdict.kind == STORE_TEXT ? verdict.text : "");

@@ -182,7 +182,7 @@ static int write_table(const struct names *names, struct store_query *query, FIL
         (*rows)++;
     }
     if (result == 0) {
-        table_print(table, out, terminal);
+        table_print_whole(table, out, terminal);
     }
     table_destroy(&table);
     return result;

@@ -199,6 +199,50 @@ static void print_headings(const struct table *table, FILE *out, const struct te
     fputs(terminal->colour ? "\033[0m\n" : "\n", out);
 }
 
+static void print_rows(const struct table *table, FILE *out, const struct layout *layout)
+{
+    for (size_t i = 0; i < table->cells_count; i++) {
+        size_t column = i % table->columns_count;
+        if (layout->shown[column]) {
+            print_cell(out, table->cells[i], layout->widths[column], table->headings[column].right,
+                       is_last(table, layout, column));
+        }
+        if (column + 1 == table->columns_count) {
+            putc('\n', out);
+        }
+    }
+}
+
+static void print_blocks(const struct table *table, FILE *out, const struct terminal *terminal)
+{
+    size_t widest = 0;
+    for (size_t i = 0; i < table->columns_count; i++) {
+        size_t width = text_width(table->headings[i].text);
+        widest = width > widest ? width : widest;
+    }
+    for (size_t i = 0; i < table->cells_count; i++) {
+        size_t column = i % table->columns_count;
+        fputs(i > 0 && column == 0 ? "\n" : "", out);
+        fputs(terminal->colour ? "\033[1m" : "", out);
+        print_cell(out, table->headings[column].text, widest, false, false);
+        fprintf(out, "%s%s\n", terminal->colour ? "\033[0m" : "", table->cells[i]);
+    }
+}
+
+void table_print_whole(const struct table *table, FILE *out, const struct terminal *terminal)
+{
+    size_t widths[table->columns_count];
+    bool shown[table->columns_count];
+    struct layout layout = {.widths = widths, .shown = shown};
+    fit(table, &layout, SIZE_MAX);
+    if (!terminal->is_assumed && table->cells_count > 0 && total_width(table, &layout) > terminal->width) {
+        print_blocks(table, out, terminal);
+    } else {
+        print_headings(table, out, terminal, &layout);
+        print_rows(table, out, &layout);
+    }
+}
+
 void table_print(const struct table *table, FILE *out, const struct terminal *terminal)
 {
     size_t widths[table->columns_count];
@@ -206,16 +250,7 @@ void table_print(const struct table *table, FILE *out, const struct terminal *te
     struct layout layout = {.widths = widths, .shown = shown};
     fit(table, &layout, terminal->width);
     print_headings(table, out, terminal, &layout);
-    for (size_t i = 0; i < table->cells_count; i++) {
-        size_t column = i % table->columns_count;
-        if (shown[column]) {
-            print_cell(out, table->cells[i], widths[column], table->headings[column].right,
-                       is_last(table, &layout, column));
-        }
-        if (column + 1 == table->columns_count) {
-            putc('\n', out);
-        }
-    }
+    print_rows(table, out, &layout);
     if (layout.shown_count < table->columns_count) {
         size_t left_out = table->columns_count - layout.shown_count;
         fprintf(out, "(%zu column%s left out; --json has all)\n", left_out, left_out == 1 ? "" : "s");

@@ -28,4 +28,10 @@ int table_add(struct table *table, const char *text);
 
 void table_print(const struct table *table, FILE *out, const struct terminal *terminal);
 
+/*
+ * The same with nothing cut: where the terminal is too narrow each row is a block, a line a column. Where nobody says
+ * how wide it is (a pipe, a file) lines are as long as they need to be.
+ */
+void table_print_whole(const struct table *table, FILE *out, const struct terminal *terminal);
+
 void table_destroy(struct table **table);

@@ -10,7 +10,7 @@
 #define WIDTH_MIN 20
 #define WIDTH_MAX 1000
 
-static size_t width_of(int descriptor)
+static size_t width_of(int descriptor, bool *is_assumed)
 {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
@@ -21,6 +21,7 @@ static size_t width_of(int descriptor)
     if (width <= 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0) {
         width = size.ws_col;
     }
+    *is_assumed = width <= 0;
     if (width <= 0) {
         width = TERMINAL_WIDTH_DEFAULT;
     }
@@ -36,6 +37,6 @@ bool terminal_can_draw(void)
 void terminal_init(struct terminal *terminal, int descriptor)
 {
     const char *no_color = getenv("NO_COLOR");
-    terminal->width = width_of(descriptor);
+    terminal->width = width_of(descriptor, &terminal->is_assumed);
     terminal->colour = isatty(descriptor) && (no_color == NULL || *no_color == '\0') && terminal_can_draw();
 }

@@ -8,8 +8,9 @@
 #define TERMINAL_WIDTH_DEFAULT 100
 
 struct terminal {
-    size_t width; /* columns: COLUMNS, else the terminal's, else 100 */
-    bool colour;  /* a terminal, and NO_COLOR is not set */
+    size_t width;    /* columns: COLUMNS, else the terminal's, else 100 */
+    bool is_assumed; /* that 100: neither COLUMNS nor a terminal says it */
+    bool colour;     /* a terminal, and NO_COLOR is not set */
 };
 
 void terminal_init(struct terminal *terminal, int descriptor);

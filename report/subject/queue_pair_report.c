@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "report/form/text.h"
+#include "report/subject/rank_place.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -16,13 +17,14 @@ static const struct column queue_pair_columns[] = {
     {"lqpn", "QPN", COLUMN_HEX},
     {"state", "state", COLUMN_TEXT},
     {"rank", "rank", COLUMN_INTEGER},
+    {"on", "on", COLUMN_TEXT | COLUMN_SPARE},
     {"peer_rank", "peer", COLUMN_INTEGER},
     {"communicator", "comm", COLUMN_INTEGER},
     {"role", "role", COLUMN_TEXT},
     {"payload_bytes", "payload", COLUMN_BYTES},
     {"rqpn", "peer QPN", COLUMN_HEX},
-    {"remote_address", "peer address", COLUMN_TEXT},
-    {"pid", "pid", COLUMN_INTEGER},
+    {"remote_address", "peer address", COLUMN_TEXT | COLUMN_SPARE},
+    {"pid", "pid", COLUMN_INTEGER | COLUMN_SPARE},
     {"address", NULL, COLUMN_TEXT},
     {"comm", NULL, COLUMN_TEXT},
     {"communicator_identity", NULL, COLUMN_TEXT},
@@ -84,13 +86,14 @@ static const struct listing queue_pairs = {
     "payload AS (SELECT queue_pair, max(bytes) AS bytes, max(resent) AS resent, max(marked) AS marked, "
     "max(timeouts) AS timeouts, max(naks) AS naks, max(rnr_naks) AS rnr_naks, max(cnps) AS cnps "
     "FROM carried GROUP BY queue_pair) "
-    "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, q.peer_rank, c.id, q.role, "
+    "SELECT q.device || '/' || q.port, q.device, q.port, q.qpn, q.state, q.rank, place.name, q.peer_rank, c.id, "
+    "q.role, "
     "payload.bytes, q.remote_qpn, q.remote_address, p.pid, q.address, p.command, c.identity, q.member IS NOT "
     "NULL, payload.resent, payload.marked, payload.timeouts, payload.naks, payload.rnr_naks, payload.cnps, "
     "s.side, s.channel, s.origin_rank, s.pxn, s.shared, q.connection, s.generation, s.path_mtu_bytes, s.traffic_class, "
     "s.service_level, s.timeout, s.retry_count, s.rnr_retry, s.error_ns " TABLES
-    "LEFT JOIN payload ON payload.queue_pair = q.id LEFT JOIN queue_pair_setting AS s ON s.queue_pair = q.id " CONDITION
-    "AND (?4 = 2 OR " HIDDEN " IS NULL) "
+    "LEFT JOIN payload ON payload.queue_pair = q.id LEFT JOIN queue_pair_setting AS s ON s.queue_pair = q.id "
+    "LEFT JOIN " RANK_PLACES "AS place ON place.rank = q.rank " CONDITION "AND (?4 = 2 OR " HIDDEN " IS NULL) "
     "ORDER BY q.rank IS NULL, q.rank, c.id, q.device, q.port, q.qpn, q.id",
     queue_pair_columns,
     COUNT(queue_pair_columns),

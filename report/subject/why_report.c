@@ -308,7 +308,7 @@ static void say_number(struct report *report, const struct store_query *query)
     "WITH usual AS (SELECT duration_ns FROM step WHERE kind = 'training' ORDER BY duration_ns LIMIT 1 OFFSET "         \
     "(SELECT count(*) / 2 FROM step WHERE kind = 'training')) "                                                        \
     "SELECT slowest_rank, late_ns, late_bound_ns, iif(kind = 'training' AND duration_ns > 1.25 * (SELECT duration_ns " \
-    "FROM usual), (SELECT duration_ns FROM usual), NULL) FROM step WHERE id = ?1"
+    "FROM usual), (SELECT duration_ns FROM usual), NULL), " RANK_NAMED("slowest_rank") " FROM step WHERE id = ?1"
 
 static void say_all_slower(struct report *report, const struct store_query *query)
 {
@@ -325,16 +325,17 @@ static void say_no_verdict(struct report *report, const struct store_query *quer
     struct store_value rank = store_query_value(query, 0);
     int64_t late_ns = store_query_value(query, 1).integer;
     struct store_value bound = store_query_value(query, 2);
+    const char *name = store_query_value(query, 4).text;
     char late[TEXT_NUMBER_BYTES];
     char number[TEXT_NUMBER_BYTES];
     if (rank.kind == STORE_NULL) {
         report_say(report, 0, "no verdict: no rank's lateness is known in this step");
     } else if (bound.kind == STORE_NULL) {
-        report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s; its error bound is not known",
-                   rank.integer, text_duration(late, late_ns));
+        report_say(report, 0, "no verdict: the latest was %s, by %s; its error bound is not known", name,
+                   text_duration(late, late_ns));
     } else {
-        report_say(report, 0, "no verdict: the latest was rank %" PRId64 ", by %s ±%s%s", rank.integer,
-                   text_duration(late, late_ns), text_duration(number, bound.integer),
+        report_say(report, 0, "no verdict: the latest was %s, by %s ±%s%s", name, text_duration(late, late_ns),
+                   text_duration(number, bound.integer),
                    late_ns > bound.integer ? "" : ", which is no more than what the clocks' error can make");
     }
     say_all_slower(report, query);

@@ -118,7 +118,7 @@ def a_rank_is_named_by_its_gpu_where_that_tells_it_apart():
 @test
 def why_without_a_verdict_says_so():
     shown = text("why", "--step", "0")
-    assert "no verdict: the latest was rank 3, by 200 us ±25.0 us" in shown, shown
+    assert "no verdict: the latest was rank 3 (node-a, pid 1003), by 200 us ±25.0 us" in shown, shown
     assert "something of it may have been cut out of the memory" in " ".join(shown.split()) and "clocks' error" not in shown
     vague = make_store("vague.db", SCHEMA, FIXTURE, after="UPDATE step SET late_bound_ns = 300000 WHERE id = 0;")
     shown = " ".join(text("why", "--step", "0", store=vague).split())
@@ -400,8 +400,10 @@ def qps_shows_what_is_in_use():
     equal(document["unattributed_flows"], [{"port": "far0", "vantage": "tx", "source": "10.0.0.9",
                                             "destination": "10.0.0.1", "rqpn": 65, "data_frames": 16,
                                             "payload_bytes": 65536}])
-    shown = text("qps")
-    assert re.search(r"^rxe2/1 +0x000013 +RTS +2 +3 +1 +sender +3\.00 MiB +0x000023 +10\.0\.0\.4 +1002$", shown, re.M)
+    equal({pair["rank"]: pair["on"] for pair in document["queue_pairs"]}, {rank: f"node-a, pid {1000 + rank}" for rank in range(4)})
+    shown = text("qps", env={"COLUMNS": "120"})
+    assert re.search(r"^rxe2/1 +0x000013 +RTS +2 +node-a, pid 1002 +3 +1 +sender +3\.00 MiB +0x000023 +10\.0\.0\.4 +1002$", shown, re.M)
+    assert re.search(r"^rxe2/1 +0x000013 +RTS +2 +node-a, pid 1002 +3 +1 +sender +3\.00 MiB +0x000023$", text("qps"), re.M)
     assert "not shown: 1 destroyed, 1 flush, 1 foreign, 1 unused (--all shows them)" in shown, shown
     assert "1 flow of 64.0 KiB unattributed" in shown, shown
 

@@ -51,8 +51,21 @@ def a_table_for_people_is_aligned_and_says_what_is_not_known():
     assert re.match(r"^id +class +rank +device +confidence$", shown[0]), shown
     assert re.match(r"^ 1 +gpu late +2 +- +0.95$", shown[1]), shown
     equal(text("query", "SELECT id FROM verdict WHERE id = 9"), "id\n")
-    wide = text("query", "SELECT * FROM queue_pair_map", env={"COLUMNS": "80"})
-    assert max(map(len, wide.splitlines())) <= 80 and "left out; --json has all" in wide, wide
+
+
+@test
+def nothing_of_a_table_is_cut():
+    sql = "SELECT *, 'a' || hex(zeroblob(80)) AS long FROM slow_steps ORDER BY step"
+    expected = rows(sql)
+    names = list(expected[0])
+    lines = text("query", sql).splitlines()  # no terminal, and nobody says how wide: as wide as it is
+    equal((lines[0].split(), len(lines)), (names, 1 + len(expected)))
+    assert "…" not in "".join(lines) and all("a" + "0" * 160 in line for line in lines[1:]), lines
+    blocks = text("query", sql, env={"COLUMNS": "80"}).rstrip("\n").split("\n\n")  # narrow: a line a column
+    equal([[line.split()[0] for line in block.splitlines()] for block in blocks], [names] * len(expected))
+    for block, row in zip(blocks, expected):
+        assert block.splitlines()[-1] == "long" + " " * (max(map(len, names)) - 2) + row["long"], block
+    assert len(text("query", "SELECT * FROM slow_steps LIMIT 0", env={"COLUMNS": "20"}).split()) == len(names) - 1
 
 
 @test

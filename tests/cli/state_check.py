@@ -27,7 +27,7 @@ def the_present_state_has_ten_lines():
     # training steps of 100 and 151.2 ms
     equal(lines["steps"], "3 seen, usually 126 ms, 1 with a verdict; 9 earlier ones without detail")
     equal(lines["last step"], "step 2 (evaluation): 100 ms ±25.0 us")
-    equal(lines["worst"], "gpu late, rank 2: 51.2 ms ±25.0 us in step 1, confidence 95 %; 1 step with it")
+    equal(lines["worst"], "gpu late, rank 2 (node-a, pid 1002): 51.2 ms ±25.0 us in step 1, confidence 95 %; 1 step with it")
     equal(lines["lost"], "3 gaps, 1 counter of loss, 1 flow without an owner, 1 rank made before qpscope looked, 1 incomplete "
                          "operation; qpscope steps says more")
     equal(lines["next"], "qpscope why --step 1: the evidence")
@@ -65,7 +65,7 @@ def without_a_store_it_says_what_to_do():
     hang = make_store("hang.db", SCHEMA, FIXTURE, after="INSERT INTO verdict VALUES (7, NULL, 'hang', 3, NULL, NULL, NULL, 12, 0, 0, 0.9, "
                       "'x', NULL);")
     lines = lines_of(text(store=hang, env=WIDE))
-    equal(lines["worst"], "hang, rank 3: an operation was begun and does not end")
+    equal(lines["worst"], "hang, rank 3 (node-a, pid 1003): an operation was begun and does not end")
     assert lines["next"].startswith("qpscope why: "), lines
 
 

@@ -78,10 +78,10 @@ def a_terminal_shows_steps_ranks_flows_and_loss():
         # 151.2 of the usual 125.6 ms
         for pattern in (r"^qpscope top +/\S+/fixture\.db, written ", r"^steps +3 seen, usually 126 ms, 1 with a verdict",
                         r"^lost +3 gaps, 1 counter of loss", r"^steps, newest first$",
-                        r"^ +1 +151\.200 ±0\.025 +120\.38 +2 +51200 ±25 +gpu late, rank 2$", r"^ +2 +100\.000 ±0\.025 +79\.62 +- +- +\(evaluation\)$",
+                        r"^ +1 +151\.200 ±0\.025 +120\.38 +2 +node-a, pid 1002 +51200 ±25 +gpu late, rank 2$", r"^ +2 +100\.000 ±0\.025 +79\.62 +- +- +- +\(evaluation\)$",
                         r"^ranks over the last 20 steps, costliest first$",
                         # 51.1 of 351.2 ms
-                        r"^ +2 +node-a +1 +51200 +51200 +51\.100 +14\.55 +gpu late$", r"^flows at the end of what was seen"):
+                        r"^ +2 +node-a, pid 1002 +1 +51200 +51200 +51\.100 +14\.55 +gpu late$", r"^flows at the end of what was seen"):
             assert re.search(pattern, shown, re.M), (pattern, shown)
         terminal.keys("q")
         shown = terminal.until("ended=")
@@ -126,7 +126,7 @@ def a_step_appears_as_it_ends_unless_held():
     with Terminal(top(store)) as terminal:
         terminal.until("q quit")
         add_step(store, 3)
-        terminal.until(r"^ +3 +130\.000 ±0\.025 +\d+\.\d\d +1 +30000 ±25 +host late, rank 1$")
+        terminal.until(r"^ +3 +130\.000 ±0\.025 +\d+\.\d\d +1 +node-a, pid 1001 +30000 ±25 +host late, rank 1$")
         terminal.keys("Space")
         terminal.until("held still")
         add_step(store, 4)
@@ -194,7 +194,7 @@ def ndjson_has_each_step_once():
     equal([step["step"] for step in looks[0]["steps"]], [0, 1])  # the newest one is held back for one look
     share = looks[0]["ranks"][0].pop("cost_share")
     assert abs(share - 100 * 51.1 / 351.2) < 1e-9, share
-    equal(looks[0]["ranks"][0], {"rank": 2, "node": "node-a", "times_latest": 1, "mean_late_ns": 51200000, "largest_late_ns": 51200000,
+    equal(looks[0]["ranks"][0], {"rank": 2, "node": "node-a", "on": "node-a, pid 1002", "times_latest": 1, "mean_late_ns": 51200000, "largest_late_ns": 51200000,
                                  "cost_ns": 51100000, "verdict": "gpu late"})
     flow = next(flow for flow in looks[0]["flows"] if flow["rank"] == 0)
     # of flow 1, within the last second that any flow was seen: all that it sent at 1000.012 to 1000.340 s
@@ -219,8 +219,8 @@ def steps_are_followed():
         follower.kill()
         follower.wait(timeout=60)
     lines = text("steps", "--follow", "--for", "3s", "--interval", "100ms").splitlines()
-    equal(lines, ["step 0: 100 ms ±25.0 us; the latest was rank 3, by 200 us ±25.0 us",
-                  "step 1: 151 ms ±25.0 us; the latest was rank 2, by 51.2 ms ±25.0 us; gpu late, rank 2", "step 2: 100 ms ±25.0 us; (evaluation)"])
+    equal(lines, ["step 0: 100 ms ±25.0 us; the latest was rank 3 (node-a, pid 1003), by 200 us ±25.0 us",
+                  "step 1: 151 ms ±25.0 us; the latest was rank 2 (node-a, pid 1002), by 51.2 ms ±25.0 us; gpu late, rank 2", "step 2: 100 ms ±25.0 us; (evaluation)"])
 
 
 if __name__ == "__main__":
