@@ -13,9 +13,9 @@
 #include "correlator/hash.h"
 #include "correlator/job/carry.h"
 #include "correlator/job/own_usual.h"
+#include "correlator/job/plateau.h"
 #include "correlator/node/arrival.h"
 
-#define OPEN_STEP_NS   50000000 /* in longer steps what a broadcast lets ranks be apart is nothing */
 #define LEFT_OUT_RANKS 16
 #define ALIKE_RANKS    3 /* fewer do not tell what all have in common */
 
@@ -170,6 +170,11 @@ static void forget_contradicted(const struct job *job, struct blame *blames)
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* How much later than the others (their lower median) each rank's host was ready in one operation. */
@@ -396,7 +401,7 @@ static bool has_parts(const struct job *job, size_t rank_operation)
            (operation->ranks != (size_t)operation->ranks_count || operation->ranks < 3);
 }
 
-struct lengths { /* of training steps that nothing holds back: a quarter of them, and what chance adds */
+struct lengths { /* of training steps that nothing holds back: a quarter of them, or a level; and what chance adds */
     int64_t usual_ns;
     int64_t limit_ns;
 };
@@ -409,9 +414,12 @@ static struct lengths quiet_lengths(const struct job *job)
     for (size_t i = 0; i < job->steps.count; i++)
         if (job->steps.items[i].kind == STEP_TRAINING && !job->steps.items[i].fresh)
             values[count++] = (int64_t)job->steps.items[i].duration_ns;
-    int64_t least = array_quantile(values, count, 50);
-    struct lengths lengths = {.usual_ns = array_quantile(values, count, 250)};
+    size_t kept = plateau_keep(values, count);
+    int64_t least = array_quantile(values, kept, 50);
+    struct lengths lengths = {.usual_ns = array_quantile(values, kept, 250)};
     lengths.limit_ns = lengths.usual_ns + 2 * (lengths.usual_ns - least);
+    if (kept < count) /* nothing holds back any of a level's */
+        lengths.limit_ns = larger(lengths.limit_ns, array_quantile(values, kept, 900));
     free(values);
     return lengths;
 }
@@ -458,21 +466,20 @@ static void own_usuals(own_usual_list *usuals, const struct job *job, const stru
  * rank adds nothing to a step that is not longer for it, and no more than that.
  */
 static void share_out_parts(const struct job *job, struct blame *blames, const struct place *places, size_t count,
-                            enum blame_part part)
+                            enum blame_part part, const struct lengths *lengths)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
-    struct lengths lengths = quiet_lengths(job);
     own_usual_list usuals = {0};
     size_t known = 0;
 
-    own_usuals(&usuals, job, blames, places, count, part, &lengths);
+    own_usuals(&usuals, job, blames, places, count, part, lengths);
     for (size_t i = 0; i < count; i++) {
         size_t index = places[i].rank_operation;
         const struct rank_operation *of = &job->rank_operations.items[index];
         struct blame *blame = &blames[index];
         if (!blame->known)
             continue;
-        int64_t longer = longer_of(job, index, &lengths, lengths.limit_ns);
+        int64_t longer = longer_of(job, index, lengths, lengths->limit_ns);
         blame->place = places[i].key;
         blame->own_ns[part] = smaller(blame->took_ns[part] - own_usual_of(&usuals, of->rank), longer);
         blame->late_ns[part] = blame->own_ns[part];
@@ -487,11 +494,10 @@ static void share_out_parts(const struct job *job, struct blame *blames, const s
 
 /* One part at one place. */
 static void share_out(const struct job *job, struct blame *blames, const struct place *places, size_t count,
-                      enum blame_part part)
+                      enum blame_part part, const struct lengths *lengths)
 {
     int64_t *values = array_zeroed(count * sizeof *values);
     struct usual_waits usual = usual_waits(job, blames, places, count, part);
-    struct lengths lengths = quiet_lengths(job);
     size_t known = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -506,8 +512,8 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
             values[known++] = blame->took_ns[part];
         blame->place = places[i].key;
         blame->own_ns[part] = blame->took_ns[part] - usual_ns;
-        if (is_open(job, index, part) && lengths.usual_ns < OPEN_STEP_NS)
-            blame->own_ns[part] = smaller(blame->own_ns[part], longer_of(job, index, &lengths, lengths.usual_ns));
+        if (is_open(job, index, part))
+            blame->own_ns[part] = smaller(blame->own_ns[part], longer_of(job, index, lengths, lengths->usual_ns));
         blame->late_ns[part] = smaller(job->rank_operations.items[index].late_ns, blame->late_ns[part]);
     }
     int64_t spread = array_spread(values, known);
@@ -635,6 +641,7 @@ static void leave_out_all_alike(const struct job *job, struct blame *blames)
 struct blame *blame_ranks(const struct job *job)
 {
     struct blame *blames = array_zeroed(job->rank_operations.count * sizeof *blames);
+    struct lengths lengths = quiet_lengths(job);
     place_list places = {0};
 
     list_places(job, &places);
@@ -648,7 +655,7 @@ struct blame *blame_ranks(const struct job *job)
             to++;
         bool parts = has_parts(job, places.items[from].rank_operation);
         for (enum blame_part part = BLAME_HOST; part < BLAME_PARTS; part++)
-            (parts ? share_out_parts : share_out)(job, blames, &places.items[from], to - from, part);
+            (parts ? share_out_parts : share_out)(job, blames, &places.items[from], to - from, part, &lengths);
     }
     array_fini(&places);
     leave_out_common(job, blames);

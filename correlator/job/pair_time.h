@@ -17,6 +17,7 @@ struct pair_time { /* one directed pair of ranks in one step */
     int64_t transit_ns; /* from the last frame sent to the last received, median over them; 0 = not known */
     uint64_t transit_bound_ns;
     int64_t excess_ns; /* active_ns minus what the bytes take at the job's median pace, or, of slower, at its own */
+    int64_t cost_ns;   /* set by who judges: by how much its steps are longer, where messages wait on their way */
     bool at_receiver;  /* the receiver's port shows it, the sender's does not */
     bool slow;         /* set by who judges */
     bool slower;       /* the same: slow compared with its own usual pace or transit */

@@ -85,6 +85,11 @@ static int by_step_and_rank(const void *a, const void *b)
     return (left->rank > right->rank) - (left->rank < right->rank);
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void add_excuse(excuse_list *excuses, int32_t step, int32_t rank, int64_t ns)
 {
     *(struct excuse *)array_add(excuses) = (struct excuse){.step = step, .rank = rank, .ns = ns};
@@ -102,8 +107,9 @@ static void list_excuses(const struct judge *judge, excuse_list *excuses)
             continue;
         add_excuse(excuses, pair->step, pair->from, INT64_MAX);
         add_excuse(excuses, pair->step, pair->to, INT64_MAX);
-        add_excuse(excuses, pair->step, ANY_RANK, pair->excess_ns);
-        add_excuse(excuses, pair->step + 1, ANY_RANK, pair->excess_ns);
+        int64_t later_ns = larger(pair->excess_ns, pair->cost_ns);
+        add_excuse(excuses, pair->step, ANY_RANK, later_ns);
+        add_excuse(excuses, pair->step + 1, ANY_RANK, later_ns);
     }
     for (size_t i = 0; i < judge->job->verdicts.count; i++) {
         const struct verdict *verdict = &judge->job->verdicts.items[i];
@@ -205,11 +211,6 @@ static int64_t job_noise(const suspect_list *suspects, enum blame_part part, uns
 
     free(noise.values);
     return quantile;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Four fifths of the values lie within an eighth of their median: no chance is so even. Sorted by array_median before.

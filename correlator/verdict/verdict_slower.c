@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links slower than they usually are. What is usual of a link is its own lower quartile over the steps, and, of one
- * that is slow all along, that of the slowest of the others; what stands out from it does so by SPREADS times the
- * spread of its steps, or of those of the job's median link. Such a link is slow in the steps of a streak if these are
- * longer for it than those without, by more than their spread. Invariant: of links that are slower in one step only
- * those are marked that lost most, for they are what the others wait for.
+ * Links slower than they usually are. What is usual of a link is the lower quartile of its own steps, or of a level
+ * that it once had (plateau.h), and, of one that is slow all along, that of the slowest of the others; what stands out
+ * from it does so by SPREADS times the spread of its steps, or of those of the job's median link. Such a link is slow
+ * in the steps of a streak if these are longer for it than those without, by more than their spread. Invariant: of
+ * links that are slower in one step only those are marked that lost most, for they are what the others wait for.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "correlator/job/plateau.h"
 #include "correlator/job/streak.h"
 #include "correlator/verdict/verdict_private.h"
 
@@ -47,28 +49,35 @@ static int64_t value_of(const struct pair_time *pair, enum measure measure)
     return measure == MEASURE_PACE ? (int64_t)pair->pace : pair->transit_ns;
 }
 
-static void fill_values(const struct link *link, enum measure measure, int64_t *values)
+/* Those that are known, of its lowest lasting level: what came to stay is not usual. */
+static size_t fill_values(const struct link *link, enum measure measure, int64_t *values)
 {
+    size_t count = 0;
+
     for (size_t i = 0; i < link->count; i++)
-        values[i] = value_of(link->steps[i], measure);
+        if (value_of(link->steps[i], measure) != 0)
+            values[count++] = value_of(link->steps[i], measure);
+    return plateau_keep(values, count);
 }
 
 /* The lower half's says as much of steps that scatter evenly, and is not moved by slow steps that scatter. */
 static void measure_link(struct link *link, enum measure measure, int64_t *values)
 {
-    fill_values(link, measure, values);
-    link->usual[measure] = array_quantile(values, link->count, 250);
-    int64_t lower = array_multiple(array_spread(values, (link->count + 1) / 2), LOWER_TIMES);
-    fill_values(link, measure, values);
-    link->spread[measure] = array_spread(values, link->count);
-    if (link->count >= LOWER_STEPS && lower < link->spread[measure])
+    size_t count = fill_values(link, measure, values);
+    int64_t *half = values + count;
+
+    link->usual[measure] = array_quantile(values, count, 250);
+    memcpy(half, values, (count + 1) / 2 * sizeof *half);
+    int64_t lower = array_multiple(array_spread(half, (count + 1) / 2), LOWER_TIMES);
+    link->spread[measure] = array_spread(values, count);
+    if (count >= LOWER_STEPS && lower < link->spread[measure])
         link->spread[measure] = lower;
 }
 
 static struct pair_time **list_links(struct judge *judge, link_list *links)
 {
     struct pair_time **pairs = array_zeroed((judge->pairs.count + 1) * sizeof(struct pair_time *));
-    int64_t *values = array_zeroed((judge->job->steps.count + 1) * sizeof *values);
+    int64_t *values = array_zeroed(2 * (judge->job->steps.count + 1) * sizeof *values);
 
     for (size_t i = 0; i < judge->pairs.count; i++)
         pairs[i] = &judge->pairs.items[i];
@@ -200,9 +209,9 @@ static bool is_delayed(const struct link *link)
  * The steps are longer for it, and not by so much more than it lost that something else must have lengthened them: what
  * each message waits on its way adds up from one to the next, and shows in no pace.
  */
-static bool costs_steps(const struct judge *judge, const struct link *link, const struct pair_time *pair)
+static bool costs_steps(const struct judge *judge, const struct link *link, const struct pair_time *pair,
+                        struct port_cost cost)
 {
-    struct port_cost cost = judge_port_cost(judge, pair);
     int64_t lost = lost_ns(link, pair, MEASURE_PACE);
 
     if (!cost.known)
@@ -221,11 +230,15 @@ static void drop_free(struct judge *judge, struct link *link)
 
     for (size_t i = 0; i < link->count && first == NULL; i++)
         first = link->steps[i]->slower ? link->steps[i] : NULL;
-    if (first == NULL || costs_steps(judge, link, first))
+    if (first == NULL)
         return;
+    struct port_cost cost = judge_port_cost(judge, first);
+    bool costs = costs_steps(judge, link, first, cost);
     for (size_t i = 0; i < link->count; i++) {
-        link->steps[i]->slow = link->steps[i]->slow && !link->steps[i]->slower;
-        link->steps[i]->slower = false;
+        struct pair_time *pair = link->steps[i];
+        pair->slow = pair->slow && (costs || !pair->slower);
+        pair->slower = pair->slower && costs;
+        pair->cost_ns = pair->slower && pair->delayed && cost.cost_ns > 0 ? cost.cost_ns : 0;
     }
 }
 
