@@ -201,7 +201,7 @@ rank_start() {
     rank_devices "$r" "$2"
     [ -z "$job_tracer" ] || preload=/lab/build/libtracer.so
     arguments=(--rank "$r" --ranks-here "$2" --ranks "$job_ranks" --steps "$job_steps" --seed "$job_seed" --meet /lab/meet
-        --library "$job_library_path" --wait-release --link-fifo /lab/tc --link-name "ve$job_rank"
+        --library "$job_library_path" --settle-ms "$job_settle_ms" --wait-release --link-fifo /lab/tc --link-name "ve$job_rank"
         --fault "$job_fault" --fault-rank "$job_rank" --fault-delay-ms "$job_delay" --fault-first-step "$job_first_step"
         --fault-last-step "$job_last_step" --fault-every "$job_every" --fault-command "${job_command//;/$'\n'}")
     [ -z "$job_exercise" ] || {

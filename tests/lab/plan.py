@@ -12,18 +12,19 @@ import random
 import time
 
 OTHER_TIME = "unshare --time --fork --monotonic 7 --boottime 7 --"
-# name, variables of the hook, options of job_run
+# name, variables of the hook, options of job_run. Jobs with a library that no job before them had settle for seconds: an emulated kernel
+# takes 1 to 2 s to set its probes, where other work keeps the machine busy.
 SPECIAL = (
-    ("quiet", "QPSCOPE_ALL_WINDOWS=1 QPSCOPE_STALL=1.5", "--fault none --pcap --foreign 0,2 --library-name libcollectives.so.7 --seed 11"),
+    ("quiet", "QPSCOPE_ALL_WINDOWS=1 QPSCOPE_STALL=1.5", "--fault none --pcap --foreign 0,2 --library-name libcollectives.so.7 --settle 5000 --seed 11"),
     ("together", "", "--fault gpu --rank 1 --delay 90 --two-in-one --seed 12"),
     ("flush", "", "--fault none --gdr --qps 2 --seed 13 --steps 8"),
     ("shifted", f"QPSCOPE_NIC_PREFIX='{OTHER_TIME}' QPSCOPE_HOST_PREFIX='{OTHER_TIME}'", "--fault gpu --rank 2 --delay 120 --seed 14"),
     ("asked", "QPSCOPE_CORRELATOR_NICE=-10 QPSCOPE_CORRELATOR_OPTIONS='--share 60' QPSCOPE_METRICS=1",
      "--fault gpu --rank 2 --delay 120 --first-step 3 --seed 16 --steps 30"),
     ("exercised", "QPSCOPE_HOST_ONLY=stays",
-     "--exercise 'modes several group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 2000 "
+     "--exercise 'modes several group group_async split split_shared split_part grow revoke many_queues pxn shrink' --no-tracer --settle 4000 "
      "--seed 18 --limit 200 --with-next"),
-    ("devices", "QPSCOPE_HOST_ONLY=ends", "--exercise all --ranks 2 --two-in-one --no-tracer --settle 2000 --seed 19 --limit 100"),
+    ("devices", "QPSCOPE_HOST_ONLY=ends", "--exercise all --ranks 2 --two-in-one --no-tracer --settle 4000 --seed 19 --limit 100"),
     ("killed", "QPSCOPE_KILLS={kills} QPSCOPE_CORRELATOR_NICE=0", "--fault none --seed 15 --steps {steps} --limit {limit}"),
 )
 # They want a quick host side, which the emulated kernel is on a machine with nothing else to do: it loads the probes in 7 to 15 s.

@@ -33,7 +33,7 @@ Boots one guest and runs one training job in it, or the jobs of a plan.
   --library-name F   the collective library under this file name
   --standin          train on the stand-in for NCCL 2.30 instead of RCCL
   --exercise "S..."  no training: these scenarios of tests/workload/exercise, on the stand-in
-  --settle MS        how long an exercise waits between loading the library and its first call (1000)
+  --settle MS        how long a rank waits between loading the library and its first call (1000)
   --foreign A,B      one ib_write_bw beside the job, from rank A's device to rank B's
   --no-tracer        without the tracer of queue pairs
   --with-next        the job goes on into the plan's next one: neither is run again without the other

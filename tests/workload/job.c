@@ -35,6 +35,8 @@ static const struct field fields[] = {
     {"seed", FIELD_NUMBER, offsetof(struct job, seed), "N        orders and pairs come from it (1)"},
     {"spin", FIELD_FLAG, offsetof(struct job, spin), "         compute on the CPU instead of sleeping"},
     {"library", FIELD_TEXT, offsetof(struct job, library), "FILE  the collective library (librccl.so.1)"},
+    {"settle-ms", FIELD_NUMBER, offsetof(struct job, settle_ms),
+     "MS  between loading the library and its first call (0)"},
     {"meet", FIELD_TEXT, offsetof(struct job, meet), "DIR      directory that all ranks share (.)"},
     {"link-fifo", FIELD_TEXT, offsetof(struct job, link_fifo), "FIFO where commands for tc go"},
     {"link-name", FIELD_TEXT, offsetof(struct job, link_name), "NAME network interface to slow"},

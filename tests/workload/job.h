@@ -30,6 +30,7 @@ struct job {
     uint64_t seed;
     bool spin;             /* compute on the CPU instead of sleeping */
     const char *library;   /* the collective library */
+    int64_t settle_ms;     /* between loading it and its first call, as the rest of a real job's start takes */
     const char *meet;      /* a directory that all ranks share: communicator ids, marks */
     const char *link_fifo; /* where commands for tc(8) go */
     const char *link_name; /* the network interface behind this rank's device */

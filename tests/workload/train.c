@@ -164,6 +164,7 @@ int main(int argc, char **argv)
     truth_clock();
     job_note(&job);
     library_open(job.library);
+    nanosleep(&(struct timespec){job.settle_ms / 1000, job.settle_ms % 1000 * 1000000}, NULL);
     if (job.rank == 0)
         communicators_publish(&job);
     uint64_t wrong = ranks_run(&job);
