@@ -46,7 +46,7 @@ head -n 1 "$out/plan.sh"
 jobs=$(grep -c '^job_run' "$out/plan.sh")
 "$here/prepare.sh" || { echo "not ok - the lab could not be prepared" && exit 1; }
 judge_plain lab "every job ran and ended well" \
-    "$here/run.sh" --out "$out" --build "$build" --plan "$out/plan.sh" --hook "$here/hook_qpscope.sh" --timeout $((300 + jobs * 75))
+    "$here/run.sh" --out "$out" --build "$build" --plan "$out/plan.sh" --hook "$here/hook_qpscope.sh" --timeout $((400 + jobs * 110))
 
 while read -r _ job _; do
     folder=$out/$job
