@@ -451,6 +451,8 @@ enum rank_operation_flag {
     RANK_OPERATION_EXPECTED_UNKNOWN = 16, /* expected_bytes is not known */
     RANK_OPERATION_ENQUEUE_UNKNOWN =
         32, /* enqueued_ns is when its first credit or data was seen: no call tells of it */
+    RANK_OPERATION_HOLDS_CREDIT =
+        64, /* incomplete, and for a second it has sent nothing on any connection, though it held credit on each */
 };
 enum rank_operation_algorithm {
     ALGORITHM_UNKNOWN = 0,

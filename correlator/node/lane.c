@@ -249,6 +249,31 @@ bool lane_may_begin(const struct lane *lane, size_t slot)
            lane->credits.items[slot].ns >= lane->slots.items[slot - 1].first_ns;
 }
 
+/* Only where each slot is known to have its own credit: what is behind these is left. */
+bool lane_holds_credit(const struct lane *lane, uint64_t for_ns)
+{
+    size_t used = lane->slots.count;
+
+    return lane->is_credited && used != 0 && lane->credits.count > used &&
+           lane->watched_to_ns >= lane->slots.items[used - 1].last_ns + for_ns &&
+           lane->watched_to_ns >= lane->credits.items[used].ns + for_ns;
+}
+
+/* Until the first of those who saw anything of it was heard of no more. */
+static uint64_t watched_to(const struct lane_losses *losses, const struct rotation *rotation)
+{
+    uint64_t to_ns = 0;
+
+    for (size_t i = 0; i < rotation->count && losses->timeline != NULL; i++) {
+        size_t stream = rotation->strands[i].stream;
+        if (rotation->strands[i].pieces.count == 0)
+            continue;
+        uint64_t last_ns = timeline_map(losses->timeline, stream, losses->intake->streams.items[stream].last_ns).ns;
+        to_ns = to_ns == 0 || last_ns < to_ns ? last_ns : to_ns;
+    }
+    return to_ns;
+}
+
 static void build_lane(const struct builder *builder, const struct queue_pair *const *pairs, size_t serving)
 {
     const struct naming *naming = builder->naming;
@@ -271,6 +296,7 @@ static void build_lane(const struct builder *builder, const struct queue_pair *c
     unsigned parts = serving > 1 ? rotation_parts(&rotation) : 1;
     rotation_weave(&lane->slots, &rotation, parts == 0 ? 1 : parts);
     lane->is_credited = rotation.seen_from_start && !missed_any(builder->losses, &rotation) && each_has_credit(lane);
+    lane->watched_to_ns = watched_to(builder->losses, &rotation);
     for (size_t i = 0; i < serving; i++) {
         add_messages(lane, &rotation.strands[i]);
         strand_fini(&rotation.strands[i]);

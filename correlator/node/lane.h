@@ -17,7 +17,8 @@ enum lane_direction {
 struct lane_losses { /* when frames may have been missed */
     const gap_list *gaps;
     const struct intake *intake;
-    uint64_t covered_from_ns; /* the NIC side watched from here on */
+    const struct timeline *timeline; /* NULL: until when is not asked for */
+    uint64_t covered_from_ns;        /* the NIC side watched from here on */
 };
 
 struct credit {
@@ -31,8 +32,9 @@ struct lane {
     int32_t peer_rank;  /* communicator rank at the other end, -1 = unknown */
     int32_t channel;    /* -1 = unknown */
     bool point_to_point;
-    bool is_credited; /* each slot has its credit: the n-th one */
-    int64_t shift;    /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
+    bool is_credited;       /* each slot has its credit: the n-th one */
+    uint64_t watched_to_ns; /* by those who saw its slots; 0 = not known, or there are none */
+    int64_t shift;          /* index of a slot's credit minus the slot's index, as last seen by lane_credit */
     slot_list slots;
     ARRAY(struct credit) credits;
     ARRAY(struct slot_message) messages;
@@ -62,5 +64,8 @@ int64_t lane_credit(struct lane *lane, size_t slot, uint64_t not_before_ns);
  * the connection is over: a slot whose credit was there before the slot in front of it began is of the same call.
  */
 bool lane_may_begin(const struct lane *lane, size_t slot);
+
+/* Whether credit was left that no slot used, for so long before those who watched it ended. */
+bool lane_holds_credit(const struct lane *lane, uint64_t for_ns);
 
 void lane_fini(lane_list *lanes);

@@ -14,6 +14,8 @@
 #include "correlator/node/passing.h"
 #include "correlator/node/replay.h"
 
+#define HOLDING_NS 1000000000ULL /* longer than any pause within an operation that goes on */
+
 struct node {
     rank_operation_records *records;
     struct naming *naming;
@@ -319,6 +321,27 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     }
 }
 
+/* What it has begun waits on each of its connections, and not for buffers. */
+static bool holds_credit(const struct node *node, const struct operation_cut *cut)
+{
+    const struct part *part = &cut->parts[LANE_SEND];
+    size_t holding = 0;
+
+    for (size_t i = 0; i < part->shares.count; i++) {
+        const struct share *share = &part->shares.items[i];
+        const struct lane *lane = &node->lanes[LANE_SEND].items[share->lane];
+        if (share->to != lane->slots.count)
+            return false;
+        holding += share->to > share->from;
+    }
+    for (size_t i = 0; i < node->lanes[LANE_SEND].count; i++) {
+        const struct lane *lane = &node->lanes[LANE_SEND].items[i];
+        if (!lane->point_to_point && !lane_holds_credit(lane, HOLDING_NS))
+            return false;
+    }
+    return cut->work.ring && part->state == PART_BROKEN && holding > 0;
+}
+
 static void fill_device(const struct node *node, struct record_rank_operation *record)
 {
     for (enum lane_direction direction = LANE_SEND; direction <= LANE_RECEIVE; direction++) {
@@ -366,6 +389,8 @@ static void add_record(struct node *node, size_t index, uint64_t group)
                                         : ALGORITHM_RING;
     fill_wire(node, record, cut);
     fill_expected(record, cut);
+    if (holds_credit(node, cut))
+        record->flags |= RANK_OPERATION_HOLDS_CREDIT;
     fill_device(node, record);
 }
 
@@ -493,7 +518,10 @@ void node_run(rank_operation_records *records, struct naming *naming, const stru
         .records = records,
         .naming = naming,
         .channels = array_zeroed(naming->communicators.count * sizeof *node.channels),
-        .losses = {.gaps = gaps, .intake = intake, .covered_from_ns = covered_from(intake, timeline)},
+        .losses = {.gaps = gaps,
+                   .intake = intake,
+                   .timeline = timeline,
+                   .covered_from_ns = covered_from(intake, timeline)},
     };
 
     lane_channels(node.channels, naming);

@@ -74,6 +74,7 @@ struct host_member { /* a rank of a communicator whose host side is known; by co
     uint8_t communicator[IDENTITY_BYTES];
     int32_t communicator_rank;
     int32_t rank;
+    size_t machine;    /* alike for those of one host side */
     uint64_t gone_ns;  /* it was destroyed, or its process ended; 0 = it lives */
     uint64_t heard_ns; /* its host side was heard of until then */
 };

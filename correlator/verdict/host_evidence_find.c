@@ -182,6 +182,7 @@ static void find_members(struct host_evidence *evidence, const struct host_table
         memcpy(known->communicator, member->record.identity, IDENTITY_BYTES);
         known->communicator_rank = member->record.rank;
         known->rank = member->rank;
+        known->machine = member->stream;
         known->gone_ns = earlier(member->destroyed_ns, ended_ns);
         known->heard_ns = timeline_map(tables->timeline, member->stream, last_ns).ns;
     }

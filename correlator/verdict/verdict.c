@@ -46,12 +46,17 @@ static int by_rank(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+void judge_sort_candidates(struct verdict *verdict)
+{
+    array_sort(&verdict->candidates, by_rank);
+    verdict->rank = verdict->candidates.items[0];
+}
+
 void judge_say_candidates(struct verdict *verdict, const char *alike)
 {
     if (verdict->candidates.count == 0)
         return;
-    array_sort(&verdict->candidates, by_rank);
-    verdict->rank = verdict->candidates.items[0];
+    judge_sort_candidates(verdict);
     judge_say(verdict, "; ranks");
     for (size_t i = 0; i < verdict->candidates.count; i++)
         judge_say(verdict, "%s %d",

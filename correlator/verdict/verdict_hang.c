@@ -2,9 +2,9 @@
 /*
  * What hangs: an operation that is the last one of its communicator, that some ranks have begun and that has not ended,
  * for longer than the job's steps take and their spread, and a second more. Named is who is missing: who was seen to
- * live and has not given the operation, or, where all have, who alone has sent nothing. A rank that waits inside
- * another operation that hangs is missing because of that one, and is not named. Invariant: one verdict a named rank at
- * most.
+ * live and has not given the operation, or, where all have, who alone has sent nothing, or, where all who send have,
+ * the ranks of the machine at which a ring stops. A rank that waits inside another operation that hangs is missing
+ * because of that one, and is not named. Invariant: one verdict a named rank at most.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +21,8 @@ struct hanging { /* an operation */
     int32_t operation;
     uint64_t began_ns;
     uint64_t until_ns; /* it had not ended then */
+    bool is_stalled;   /* all who send have begun it, and `stalled` tells where it stops */
+    struct stalled stalled;
 };
 
 struct ward {
@@ -150,8 +152,11 @@ static uint64_t last_sign(const struct job *job, const struct operation *operati
     return last_ns;
 }
 
-/* All have given it, and each has sent something, or nobody has: it is over, or nothing says that it is not. */
-static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
+/*
+ * All have given it, and each has sent something and does not hold up the others, or nobody has: it is over, or nothing
+ * says that it is not.
+ */
+static bool may_be_over(const struct ward *ward, struct hanging *hanging)
 {
     const struct job *job = ward->judge->job;
     const struct operation *operation = &job->operations.items[hanging->operation];
@@ -163,7 +168,8 @@ static bool may_be_over(const struct ward *ward, const struct hanging *hanging)
             return false;
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
         silent += judge_sent_nothing(&job->rank_operations.items[i].record);
-    return silent == 0 || !began_on_wire(job, operation);
+    hanging->is_stalled = silent == 0 && judge_find_stalled(job, hanging->operation, &hanging->stalled);
+    return !hanging->is_stalled && (silent == 0 || !began_on_wire(job, operation));
 }
 
 static void find_hanging(struct ward *ward)
@@ -174,7 +180,8 @@ static void find_hanging(struct ward *ward)
         const struct operation *operation = &job->operations.items[i];
         if (operation->ranks_count < 2 || !is_last(job, i))
             continue;
-        struct hanging hanging = {(int32_t)i, operation->start_ns, waited_until(ward, (int32_t)i)};
+        struct hanging hanging = {
+            .operation = (int32_t)i, .began_ns = operation->start_ns, .until_ns = waited_until(ward, (int32_t)i)};
         uint64_t last_ns = last_sign(job, operation);
         if (hanging.until_ns <= last_ns + (uint64_t)ward->patience_ns || may_be_over(ward, &hanging))
             continue;
@@ -346,6 +353,41 @@ static void say_silent(struct verdict *verdict, const struct job *job, int32_t s
     judge_say_candidates(verdict, "sent nothing");
 }
 
+/* Of the machine at which a ring stops who has sent nothing may not have begun; where all have, any may have stopped.
+ */
+static void list_stalled(struct verdict *verdict, const struct ward *ward, const struct hanging *hanging, bool begun)
+{
+    const struct job *job = ward->judge->job;
+    size_t count;
+    size_t first = members_of(ward->host, job->operations.items[hanging->operation].communicator, &count);
+
+    for (size_t i = first; i < first + count; i++) {
+        const struct host_member *member = &ward->host->members.items[i];
+        const struct rank_operation *of = entered(job, hanging->operation, member->communicator_rank);
+        if (of != NULL && member->machine == hanging->stalled.machine && (of->record.observed_bytes != 0) == begun)
+            *(int32_t *)array_add(&verdict->candidates) = member->rank;
+    }
+}
+
+static void say_stalled(struct verdict *verdict, const struct ward *ward, const struct hanging *hanging)
+{
+    list_stalled(verdict, ward, hanging, false);
+    bool is_silent = verdict->candidates.count != 0;
+    if (!is_silent)
+        list_stalled(verdict, ward, hanging, true);
+    judge_sort_candidates(verdict);
+    judge_say(
+        verdict,
+        "; all ranks that send over the wire have begun, and what they sent has come; those of the machine of rank "
+        "%" PRId32 " sent least, %" PRIu64 " KiB, and hold credit for more: they wait for a rank of their machine, "
+        "as when its GPU does not ",
+        verdict->rank, hanging->stalled.sent_bytes / 1024);
+    judge_say(verdict, is_silent ? "begin the operation (those of it that have sent something have begun)"
+                                 : "go on with the operation");
+    if (verdict->candidates.count == 1)
+        array_fini(&verdict->candidates);
+}
+
 /* `silent`: who is waited for, where nobody is missing; else -1. */
 static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t rank, int32_t silent)
 {
@@ -364,7 +406,7 @@ static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t
     verdict->size_ns = (uint64_t)waited_ns;
     verdict->bound_ns = operation->bound_ns;
     verdict->confidence = (double)waited_ns / (double)(waited_ns + ward->patience_ns);
-    if (rank < 0 && failure == NULL && silent < 0)
+    if (rank < 0 && failure == NULL && silent < 0 && !hanging->is_stalled)
         verdict->confidence /= 2;
     if (silent >= 0)
         verdict->rank = silent;
@@ -382,6 +424,8 @@ static void judge_hang(struct ward *ward, const struct hanging *hanging, int32_t
     }
     if (silent >= 0)
         say_silent(verdict, job, silent);
+    else if (rank < 0 && hanging->is_stalled)
+        say_stalled(verdict, ward, hanging);
     if (find_loss(ward, hanging, &loss))
         say_loss(verdict, &loss, hanging);
     if (failure == NULL) {
@@ -419,21 +463,25 @@ static bool name_missing(struct ward *ward, const struct hanging *hanging, bool 
     return named;
 }
 
-/* Nobody is missing: the operation that all others wait for, and who is silent there. */
+/* Nobody is missing: the operation that all others wait for, and who is silent there, or where it stops. */
 static void judge_silent(struct ward *ward)
 {
     const struct job *job = ward->judge->job;
     struct silence silence;
+    size_t stalled = 0;
 
     for (size_t i = 0; i < ward->hanging.count; i++) {
         if (!judge_find_silent(job, ward->hanging.items[i].operation, &silence))
             continue;
-        struct hanging root = {silence.operation, job->operations.items[silence.operation].start_ns,
-                               waited_until(ward, silence.operation)};
+        struct hanging root = {.operation = silence.operation,
+                               .began_ns = job->operations.items[silence.operation].start_ns,
+                               .until_ns = waited_until(ward, silence.operation)};
         judge_hang(ward, &root, -1, silence.rank);
         return;
     }
-    judge_hang(ward, &ward->hanging.items[0], -1, -1);
+    for (size_t i = 0; i < ward->hanging.count; i++)
+        stalled = ward->hanging.items[i].is_stalled && stalled == 0 ? i : stalled;
+    judge_hang(ward, &ward->hanging.items[stalled], -1, -1);
 }
 
 /* Who used a port that went down is waited for, whoever else is missing behind it. */

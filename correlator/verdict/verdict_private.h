@@ -5,7 +5,7 @@
  * verdict_dense.c (when its threads were delayed), verdict_shared.c (ranks that wait for each other over NVLink),
  * verdict_socket.c (data over sockets), verdict_rail.c (data over too few devices), verdict_unseen.c (what no source
  * sees), verdict_hang.c (what did not end),
- * verdict_silent.c (whom that waits for). */
+ * verdict_silent.c (whom that waits for), verdict_stalled.c (in which machine). */
 #pragma once
 
 #include "correlator/job/blame.h"
@@ -88,7 +88,8 @@ bool judge_sent_nothing(const struct record_rank_operation *record);
 
 /*
  * The only rank that has sent nothing, though all have given the operation and it held credit, or data came to it: had
- * the next one not given it credit, that one would not send either. -1: there is none, or there are several.
+ * the next one not given it credit, that one would not send either. Who has nothing to send over the wire does not
+ * count where whoever has sends a part of its own first. -1: there is none, or there are several.
  */
 int32_t judge_only_silent(const struct job *job, const struct operation *operation);
 
@@ -99,6 +100,15 @@ struct silence {
 
 /* Whom an operation that hangs waits for in the end, and in which operation; false: nothing tells. */
 bool judge_find_silent(const struct job *job, int32_t operation, struct silence *silence);
+
+struct stalled {
+    size_t machine; /* as of host_member */
+    uint64_t sent_bytes;
+};
+
+/* In which machine is who does not go on with an operation in which everybody who sends has begun; false: nothing
+ * tells. */
+bool judge_find_stalled(const struct job *job, int32_t operation, struct stalled *stalled);
 
 /* Lays what sums of delays have beyond the usual into the latenesses of their ranks (verdict_dense.c). */
 struct dense;
@@ -119,6 +129,9 @@ void judge_say(struct verdict *verdict, const char *format, ...) __attribute__((
 
 /* Another rank that it may be as well as verdict->rank. */
 void judge_add_candidate(struct verdict *verdict, int32_t rank);
+
+/* Puts candidates in order, of whom there are some; verdict->rank is the first. */
+void judge_sort_candidates(struct verdict *verdict);
 
 /* Puts candidates in order and into words, where there are any: what they did alike ("were late alike"). */
 void judge_say_candidates(struct verdict *verdict, const char *alike);

@@ -21,15 +21,24 @@ bool judge_sent_nothing(const struct record_rank_operation *record)
            record->observed_bytes == 0 && record->expected_bytes != 0;
 }
 
+/* Who sends over the wire sends a part of its own first, whatever its neighbours in the machine do. */
+static bool sends_own_first(const struct operation *operation)
+{
+    return operation->algorithm == ALGORITHM_RING &&
+           (operation->kind == OPERATION_ALL_REDUCE || operation->kind == OPERATION_ALL_GATHER ||
+            operation->kind == OPERATION_REDUCE_SCATTER);
+}
+
 int32_t judge_only_silent(const struct job *job, const struct operation *operation)
 {
     bool is_for_all = operation->kind != OPERATION_GROUP;
+    bool may_not_send = !is_for_all || sends_own_first(operation);
     int32_t found = -1;
 
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
-        bool only_receives = !is_for_all && of->record.expected_bytes == 0;
-        if (of->record.observed_bytes != 0 || only_receives)
+        bool sends_nothing = may_not_send && of->record.expected_bytes == 0;
+        if (of->record.observed_bytes != 0 || sends_nothing)
             continue;
         if (found >= 0 || !judge_sent_nothing(&of->record) ||
             (of->record.received_bytes == 0 && of->record.held_ns == 0))

@@ -15,6 +15,13 @@
 
 #define HANG_HAS(operation) "(" operation " IN (SELECT operation FROM verdict WHERE step IS NULL))"
 
+/* Operations with whether they hang: nobody is late for those, nor are they over. */
+#define HANG_OPERATIONS "(SELECT operation.*, " HANG_HAS("operation.id") " AS hangs FROM operation) "
+
+/* Whether a rank, an expression, is one that a row of verdict is about, or one that any hang waits for, or may. */
+#define HANG_IS_OF(of) "(verdict.rank = " of " OR ', ' || candidates || ',' LIKE '%, ' || " of " || ',%')"
+#define HANG_NAMES(of) "EXISTS (SELECT 1 FROM verdict WHERE step IS NULL AND " HANG_IS_OF(of) ")"
+
 /* `o`: a row of operation. */
 #define HANG_SCOPE(o)                                                                                                  \
     "(" HANG_HAS(o ".id") " OR (" o ".step IS NULL AND " HANG_OPERATION " IS NOT NULL AND " o                          \

@@ -51,16 +51,13 @@ static const struct column rank_columns[] = {
     "max(coalesce(" of ".enqueued_ns, 0), coalesce(" of ".host_ready_ns, 0), coalesce(" of ".gpu_ready_ns, 0), "       \
     "coalesce(" of ".last_data_ns, 0), coalesce(" of ".end_ns, 0))"
 
-#define NAMED                                                                                                          \
-    "EXISTS (SELECT 1 FROM verdict WHERE step IS NULL AND (verdict.rank = job.rank OR ', ' || candidates || ',' LIKE " \
-    "'%, ' || job.rank || ',%'))"
-
 #define ELSEWHERE                                                                                                      \
     "EXISTS (SELECT 1 FROM rank_operation AS other WHERE other.rank = job.rank AND " HANG_HAS("other.operation") ")"
 
 /* Of a group of sends and receives nobody knows who should be in it. */
 #define STATE                                                                                                          \
-    "CASE WHEN own IS NOT NULL AND named THEN 'has sent nothing' WHEN own IS NOT NULL THEN 'waits' "                   \
+    "CASE WHEN own IS NOT NULL AND named AND wireless THEN 'may hold it up' WHEN own IS NOT NULL AND named AND sent "  \
+    "THEN 'does not go on' WHEN own IS NOT NULL AND named THEN 'has sent nothing' WHEN own IS NOT NULL THEN 'waits' "  \
     "WHEN named AND member THEN 'missing' WHEN named THEN 'may hold it up' "                                           \
     "WHEN elsewhere THEN 'waits in another operation' WHEN member AND kind <> 'SendRecv' THEN 'not seen in it' "       \
     "ELSE 'not in it' END"
@@ -76,13 +73,15 @@ static const struct column rank_columns[] = {
     "NOT NULL AND " OF_ITS_JOB " GROUP BY rank), signs AS (SELECT rank, max(" LAST_SIGN(                               \
         "of") ") AS sign_ns FROM rank_operation AS of "                                                                \
               "GROUP BY rank), shown AS (SELECT job.rank AS rank, job.member AS member, own.id AS own, "               \
+              "own.status = 'no wire' OR own.expected_bytes = 0 AS wireless, own.observed_bytes > 0 AS sent, "         \
               "own.enqueued_ns AS "                                                                                    \
-              "enqueued_ns, " NAMED " AS named, " ELSEWHERE                                                            \
-              " AS elsewhere, hang.kind AS kind, hang.start_ns AS start_ns, "                                          \
-              "coalesce(nullif(" LAST_SIGN("own") ", 0), signs.sign_ns) AS sign_ns FROM hang JOIN job LEFT JOIN "      \
-                                                  "rank_operation AS own ON own.operation = hang.id AND own.rank = "   \
-                                                  "job.rank LEFT JOIN signs ON signs.rank = "                          \
-                                                  "job.rank) "
+              "enqueued_ns, " HANG_NAMES(                                                                              \
+                  "job.rank") " AS named, " ELSEWHERE " AS elsewhere, hang.kind AS kind, hang.start_ns AS start_ns, "  \
+                              "coalesce(nullif(" LAST_SIGN(                                                            \
+                                  "own") ", 0), signs.sign_ns) AS sign_ns FROM hang JOIN job LEFT JOIN "               \
+                                         "rank_operation AS own ON own.operation = hang.id AND own.rank = "            \
+                                         "job.rank LEFT JOIN signs ON signs.rank = "                                   \
+                                         "job.rank) "
 
 static const struct listing hang_ranks = {
     "hang_ranks",

@@ -44,13 +44,14 @@ static const struct column operation_columns[] = {
 #define OPERATIONS(scope, place, begin)                                                                                \
     "WITH latest AS (SELECT operation, rank, late_ns, row_number() OVER (PARTITION BY operation ORDER BY late_ns "     \
     "DESC, rank) AS n FROM rank_operation WHERE late_ns IS NOT NULL AND operation IN (SELECT o.id FROM operation AS "  \
-    "o WHERE " scope ")), placed AS (SELECT o.*, " place " AS placed FROM operation AS o WHERE " scope ") "            \
+    "o WHERE " scope ")), placed AS (SELECT o.*, " place " AS placed FROM " HANG_OPERATIONS "AS o WHERE " scope ") "   \
     "SELECT CASE WHEN o.placed < length('" CHART_SYMBOLS "') THEN substr('" CHART_SYMBOLS                              \
     "', o.placed + 1, 1) ELSE '*' END, o.placed, o.id, o.kind, o.communicator, o.buffer_bytes, "                       \
-    "o.start_ns - " begin ", o.last_arrival_ns - " begin ", o.end_ns - " begin ", latest.rank, "                       \
-    "place.name, latest.late_ns, o.status, o.algorithm, o.start_ns, o.last_arrival_ns, o.end_ns, " HANG_HAS(           \
-        "o.id") " FROM placed AS o LEFT JOIN latest ON latest.operation = o.id AND latest.n = 1 "                      \
-                "LEFT JOIN " RANK_PLACES "AS place ON place.rank = latest.rank ORDER BY o.placed, o.id"
+    "o.start_ns - " begin ", iif(hangs, NULL, o.last_arrival_ns - " begin "), iif(hangs, NULL, o.end_ns - " begin      \
+    "), latest.rank, place.name, latest.late_ns, o.status, o.algorithm, o.start_ns, iif(hangs, NULL, "                 \
+    "o.last_arrival_ns), iif(hangs, NULL, o.end_ns), hangs FROM placed AS o LEFT JOIN latest ON latest.operation = "   \
+    "o.id AND latest.n = 1 AND NOT hangs LEFT JOIN " RANK_PLACES                                                       \
+    "AS place ON place.rank = latest.rank ORDER BY o.placed, o.id"
 
 static const struct listing operations = {
     "operations",
@@ -91,10 +92,10 @@ static const struct column rank_columns[] = {
 
 #define RANKS(scope, place)                                                                                            \
     "SELECT r.rank, o.communicator, " place ", o.id, o.kind, r.enqueued_ns, r.host_ready_ns, r.gpu_ready_ns, "         \
-    "r.gpu_ready_known, r.arrival_ns, r.arrival_of, r.late_ns, r.first_data_ns, r.last_data_ns, r.end_ns, "            \
-    "r.active_ns, r.expected_bytes, r.observed_bytes, r.status, " HANG_HAS(                                            \
-        "o.id") " FROM rank_operation AS r JOIN operation AS o ON o.id = r.operation WHERE " scope                     \
-                " ORDER BY r.rank IS NULL, r.rank, o.communicator, o.start_ns, o.place, o.id, r.id"
+    "r.gpu_ready_known, r.arrival_ns, r.arrival_of, iif(hangs, NULL, r.late_ns), r.first_data_ns, r.last_data_ns, "    \
+    "iif(hangs, NULL, r.end_ns), r.active_ns, r.expected_bytes, r.observed_bytes, r.status, hangs FROM "               \
+    "rank_operation AS r JOIN " HANG_OPERATIONS "AS o ON o.id = r.operation WHERE " scope                              \
+    " ORDER BY r.rank IS NULL, r.rank, o.communicator, o.start_ns, o.place, o.id, r.id"
 
 static const struct listing ranks = {
     "ranks",
@@ -129,24 +130,23 @@ enum bar_column {
 
 #define NAMED_MEMBERS                                                                                                  \
     "SELECT member.rank, member.communicator, 0, (SELECT max(coalesce(before.end_ns, before.enqueued_ns)) FROM "       \
-    "rank_operation AS before WHERE before.rank = member.rank), NULL, NULL, 2 FROM member JOIN verdict ON "            \
-    "verdict.rank = member.rank JOIN operation ON operation.id = verdict.operation AND operation.communicator = "      \
-    "member.communicator WHERE verdict.step IS NULL AND NOT EXISTS (SELECT 1 FROM rank_operation AS own WHERE "        \
-    "own.operation = operation.id AND own.rank = member.rank)"
+    "rank_operation AS before WHERE before.rank = member.rank), NULL, NULL, 2 FROM member JOIN verdict "               \
+    "ON " HANG_IS_OF(                                                                                                  \
+        "member.rank") " JOIN operation ON operation.id = verdict.operation AND operation.communicator = "             \
+                       "member.communicator WHERE verdict.step IS NULL AND NOT EXISTS (SELECT 1 FROM rank_operation "  \
+                       "AS own WHERE "                                                                                 \
+                       "own.operation = operation.id AND own.rank = member.rank)"
 
 /* Who is missing has a bar too: from the last sign of it on. */
 #define HANG_BARS                                                                                                      \
     "WITH bar AS (SELECT r.rank, o.communicator, " HANG_PLACE " AS place, coalesce(r.enqueued_ns, r.first_data_ns) "   \
-    "AS from_ns, r.arrival_ns, CASE WHEN " HANG_HAS(                                                                   \
-        "o.id") " THEN max(coalesce(r.arrival_ns, r.enqueued_ns), "                                                    \
-                "coalesce(r.end_ns, 0)) ELSE r.end_ns END, iif(" HANG_HAS(                                             \
-                    "o.id") ", 1 + EXISTS (SELECT 1 FROM verdict WHERE "                                               \
-                            "step IS NULL AND verdict.rank = r.rank), 0) FROM rank_operation AS r JOIN operation AS "  \
-                            "o ON o.id = r.operation "                                                                 \
-                            "WHERE " HANG_SCOPE(                                                                       \
-                                "o") " UNION ALL " NAMED_MEMBERS ") SELECT bar.*, name.name FROM bar "                 \
-                                     "LEFT JOIN " RANK_PLACES "AS name ON name.rank = bar.rank "                       \
-                                     "ORDER BY bar.rank IS NULL, bar.rank, bar.communicator, from_ns, place"
+    "AS from_ns, r.arrival_ns, iif(hangs, max(coalesce(r.arrival_ns, r.enqueued_ns), coalesce(r.end_ns, 0)), "         \
+    "r.end_ns), iif(hangs, 1 + " HANG_NAMES(                                                                           \
+        "r.rank") ", 0) FROM rank_operation AS r JOIN " HANG_OPERATIONS                                                \
+                  "AS o ON o.id = r.operation WHERE " HANG_SCOPE(                                                      \
+                      "o") " UNION ALL " NAMED_MEMBERS ") SELECT bar.*, name.name FROM bar LEFT JOIN " RANK_PLACES     \
+                           "AS name ON name.rank = bar.rank ORDER BY bar.rank IS NULL, bar.rank, bar.communicator, "   \
+                           "from_ns, place"
 
 /* What is drawn: a step, or what hangs. Each statement has the step as its only argument. */
 struct span {

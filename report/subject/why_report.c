@@ -168,10 +168,9 @@ static const struct column operation_columns[] = {
 
 static const struct listing operation_row = {
     "operation",
-    "SELECT operation.id, place, kind, communicator, ranks_count, operation.ranks_seen, buffer_bytes, algorithm, "
-    "status, "
-    "start_ns, last_arrival_ns, end_ns FROM operation JOIN communicator ON communicator.id = operation.communicator "
-    "WHERE operation.id = ?1",
+    "SELECT o.id, place, kind, communicator, ranks_count, o.ranks_seen, buffer_bytes, algorithm, status, start_ns, "
+    "iif(hangs, NULL, last_arrival_ns), iif(hangs, NULL, end_ns) FROM " HANG_OPERATIONS "AS o JOIN communicator ON "
+    "communicator.id = o.communicator WHERE o.id = ?1",
     operation_columns,
     COUNT(operation_columns),
 };
@@ -210,10 +209,12 @@ static const struct listing ranks = {
     "SELECT r.rank, place.host, place.gpu, place.name, r.enqueued_ns - o.start_ns, r.host_ready_ns - o.start_ns, "
     "CASE WHEN r.gpu_ready_ns IS NOT NULL THEN iif(r.gpu_ready_known = 0, '≤', '') || printf('%.3f', (r.gpu_ready_ns - "
     "o.start_ns) / 1e6) END, "
-    "r.first_data_ns - o.start_ns, r.last_data_ns - o.start_ns, r.end_ns - o.start_ns, r.late_ns, r.arrival_of, "
+    "r.first_data_ns - o.start_ns, r.last_data_ns - o.start_ns, iif(hangs, NULL, r.end_ns - o.start_ns), "
+    "iif(hangs, NULL, r.late_ns), r.arrival_of, "
     "r.status, r.enqueued_ns, r.host_ready_ns, r.gpu_ready_ns, r.gpu_ready_known, r.arrival_ns, r.first_data_ns, "
-    "r.last_data_ns, r.end_ns, r.active_ns, r.expected_bytes, r.observed_bytes, r.retransmitted_frames, "
-    "r.marked_frames FROM rank_operation AS r JOIN operation AS o ON o.id = r.operation "
+    "r.last_data_ns, iif(hangs, NULL, r.end_ns), r.active_ns, r.expected_bytes, r.observed_bytes, "
+    "r.retransmitted_frames, "
+    "r.marked_frames FROM rank_operation AS r JOIN " HANG_OPERATIONS "AS o ON o.id = r.operation "
     "LEFT JOIN " RANK_PLACES "AS place ON place.rank = r.rank "
     "WHERE r.operation = ?1 AND r.id IN (SELECT id FROM rank_operation WHERE operation = ?1 ORDER BY "
     "status = 'complete', first_data_ns IS NOT NULL, late_ns IS NOT NULL, late_ns DESC LIMIT ?2) "

@@ -303,6 +303,21 @@ def a_hang_has_ranks_that_wait_and_one_that_is_missing_since_when():
         INSERT INTO verdict VALUES (9, NULL, 'hang', NULL, '0, 2', NULL, NULL, 13, 3000000000, 0, 0.7, 'x', NULL);""")
     equal([(row["rank"], row["state"], row["in_communicator"]) for row in as_json("timeline", store=other)["hang_ranks"]],
           [(0, "missing", True), (2, "may hold it up", False), (1, "waits", True), (3, "not in it", False)])
+    # All have given it: rank 3 has sent nothing, and rank 2, without a wire, may hold it up. Nobody is late for it.
+    silent = make_store("silent.db", SCHEMA, FIXTURE, after=MISSING + """UPDATE operation SET last_arrival_ns = 1000361300000, end_ns = 1000371300000 WHERE id = 13;
+        UPDATE rank_operation SET arrival_ns = enqueued_ns, late_ns = -10000000, end_ns = 1000371300000, expected_bytes = 8, observed_bytes = 4 WHERE operation = 13;
+        UPDATE rank_operation SET status = 'no wire', expected_bytes = 0, observed_bytes = 0 WHERE operation = 13 AND rank = 2;
+        INSERT INTO rank_operation (operation, member, rank, enqueued_ns, gpu_ready_known, late_ns, active_ns, expected_bytes, observed_bytes, retransmitted_frames, marked_frames, status)
+        SELECT 13, id, 3, 1000361200000, 0, -10000000, 0, 8, 0, 0, 0, 'incomplete' FROM member WHERE communicator = 1 AND rank = 3;
+        UPDATE verdict SET rank = NULL, candidates = '2, 3' WHERE step IS NULL;""")
+    drawn = as_json("timeline", store=silent)
+    equal([(row["rank"], row["state"]) for row in drawn["hang_ranks"]], [(2, "may hold it up"), (3, "has sent nothing"), (0, "waits"), (1, "waits")])
+    equal([(row["last_arrival_ns"], row["end_ns"], row["latest_rank"], row["late_ns"]) for row in drawn["operations"] if row["operation"] == 13], [(None, None, None, None)])
+    equal({(row["late_ns"], row["end_ns"]) for row in drawn["ranks"] if row["operation"] == 13}, {(None, None)})
+    lanes = re.findall(r"^rank (\d).*?\|(.*)\|$", text("timeline", store=silent, env={"COLUMNS": "140"}), re.M)
+    equal({rank: lane[-1] for rank, lane in lanes}, {"0": "~", "1": "~", "2": "!", "3": "!"})
+    words = text("why", store=silent, env={"COLUMNS": "200"})
+    assert "-10.000" not in words, words
     shown = text("timeline", store=path, env={"COLUMNS": "140"})
     lanes = dict(re.findall(r"^rank (\d).*?\|(.*)\|$", shown, re.M))
     equal(sorted(lanes), ["0", "1", "2", "3"])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Plays a job (arguments of simulate behind --), lets `qpscope replay` judge it and lays every verdict beside the truth:
-with --say, steps with the fault have a verdict of that class (whatever its cause) at the rank that it hits, and nothing
-else has any; without, nothing has any. Exit status 1 when not."""
+with --say, steps with the fault have a verdict of that class (whatever its cause) at the rank that it hits, or with it
+among the candidates, and nothing else has any; without, nothing has any. Exit status 1 when not."""
 
 import argparse
 import contextlib
@@ -44,17 +44,19 @@ def faulty(truth):
     fault = truth["fault"]
     if fault["name"] == "none":
         return set()
-    last = fault["first_step"] if fault["name"] == "gpu-once" else fault["last_step"]
+    last = fault["first_step"] if fault["name"] in ("gpu-once", "hang") else fault["last_step"]
     return set(range(fault["first_step"], min(last + 1, len(truth["rows"]))))
 
 
 def compare(truth, store, arguments):
     """What is wrong, in words."""
     step_of, wanted, right, wrong = true_steps(truth, store), faulty(truth), set(), []
-    rows = store.execute("SELECT step, class, rank, peer_rank, size_ns FROM verdict ORDER BY step").fetchall()
-    for step, name, rank, peer, size in rows:
-        step = step_of.get(step)
-        placed = truth["fault"]["rank"] in ((rank, peer) if arguments.either_end else (rank,))
+    columns = "step, class, rank, peer_rank, size_ns, candidates"
+    for step, name, rank, peer, size, named in store.execute(f"SELECT {columns} FROM verdict ORDER BY step").fetchall():
+        step = truth["fault"]["first_step"] if name == "hang" else step_of.get(step)
+        candidates = [] if named is None else [int(one) for one in named.split(", ")]
+        placed = truth["fault"]["rank"] in [rank, *candidates, *([peer] if arguments.either_end else [])]
+        placed = placed and len(candidates) <= arguments.candidates
         if arguments.say and name.partition(":")[0] == arguments.say and step in wanted and placed:
             right.add(step)
         else:
@@ -66,11 +68,11 @@ def compare(truth, store, arguments):
 
 
 def check_words(store):
-    """No time in a verdict's words is longer than all that was heard."""
+    """No time in a verdict's words is longer than all that was heard, but for a hang."""
     (span,) = store.execute("SELECT max(end_ns) - min(start_ns) FROM operation").fetchone()
     return [
         f"step {step}: {time} ms, in a job of {span / 1e6:.1f} ms: {words}"
-        for step, words in store.execute("SELECT step, evidence FROM verdict")
+        for step, words in store.execute("SELECT step, evidence FROM verdict WHERE step IS NOT NULL")
         for time in re.findall(r"([0-9.]+) ms", words)
         if float(time) * 1e6 > span
     ]
@@ -107,6 +109,7 @@ def main():
     parser.add_argument("--say", metavar="CLASS", help="what is to be said of the steps with the fault")
     parser.add_argument("--least", type=float, default=0.9, help="share of them that must have it (default: 0.9)")
     parser.add_argument("--either-end", action="store_true", help="of a link's ends either may be the rank that it hits")
+    parser.add_argument("--candidates", type=int, default=8, help="at most so many may be named (default: 8)")
     parser.add_argument("--cost", type=float, metavar="SHARE", help="how far the told cost may be off")
     parser.add_argument("--keep", metavar="FOLDER", help="keep captures, truth and store there")
     parser.add_argument("simulate", nargs="+", help="arguments of simulate")

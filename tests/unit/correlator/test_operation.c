@@ -136,7 +136,7 @@ static void add_partly(struct scene *scene, uint8_t kind, uint64_t count, unsign
 
 static void check(struct scene *scene)
 {
-    const struct lane_losses losses = {&scene->gaps, &scene->intake, 1};
+    const struct lane_losses losses = {&scene->gaps, &scene->intake, NULL, 1};
 
     operation_cut(&scene->cuts, &scene->lanes, LANE_SEND,
                   &(struct matched){.channels = scene->channels, .division = division_of_version(scene->version)}, 0,
