@@ -133,8 +133,8 @@ function computeSpans(detail, rank) {
   if (!own) {
     return [];
   }
-  const busy = detail.timeline.ranks.filter((row) => row.rank === rank && (row.enqueued_ns ?? row.first_data_ns) !== null && row.end_ns !== null)
-    .map((row) => [row.enqueued_ns ?? row.first_data_ns, row.end_ns]).sort((a, b) => a[0] - b[0]);
+  const busy = detail.timeline.ranks.filter((row) => row.rank === rank && (row.enqueued_ns ?? row.first_data_ns) !== null && (row.hangs || row.end_ns !== null))
+    .map((row) => [row.enqueued_ns ?? row.first_data_ns, row.hangs ? Infinity : row.end_ns]).sort((a, b) => a[0] - b[0]);
   const spans = [];
   let at = own.start_ns;
   for (const [from, to] of [...busy, [own.end_ns, own.end_ns]]) {
