@@ -85,15 +85,18 @@ static int run(int argc, char **argv)
     if (argc < 2 || argv[1][0] == '-') {
         return run_bare(argc, argv);
     }
-    if (strcmp(argv[1], "help") == 0) {
+    bool is_help = strcmp(argv[1], "help") == 0;
+    if (is_help && argc == 2) {
         print_help(stdout);
         return EXIT_CODE_OK;
     }
-    const struct subcommand *subcommand = subcommand_find(argv[1]);
+    const char *name = is_help ? argv[2] : argv[1];
+    const struct subcommand *subcommand = subcommand_find(name);
     if (subcommand == NULL) {
-        return subcommand_usage_error(&bare, "there is no subcommand '%s'.", argv[1]);
+        return subcommand_usage_error(&bare, "there is no subcommand '%s'", name);
     }
-    return subcommand->run(argc - 1, argv + 1);
+    char *help[] = {argv[argc - 1], "--help"};
+    return is_help ? subcommand->run(2, help) : subcommand->run(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -50,8 +50,8 @@ int output_fail(const char *path, int error)
         __fpurge(stdout);
         clearerr(stdout);
     }
-    return log_error_return(-error, "cannot write %s: %s%s", is_stdout ? "to standard output" : path, strerror(error),
-                            remedy_of(error));
+    const char *name = is_stdout ? "to standard output" : *path == '\0' ? "a file without a name" : path;
+    return log_error_return(-error, "cannot write %s: %s%s", name, strerror(error), remedy_of(error));
 }
 
 int output_open(FILE **out, const char *path)

@@ -36,11 +36,11 @@ int subcommand_usage_error(const struct option_program *program, const char *for
 
 static bool parse_number(const char *text, char **end, int64_t *number)
 {
+    errno = 0;
     *number = 0;
     if (*text < '0' || *text > '9') {
         return false;
     }
-    errno = 0;
     *number = strtoll(text, end, 10);
     return errno == 0;
 }
@@ -56,7 +56,8 @@ int subcommand_parse_number(const struct option_program *program, const char *na
     char *end;
     int64_t parsed;
     if (!parse_number(text, &end, &parsed) || *end != '\0') {
-        return value_error(program, name, text, "a whole number");
+        return value_error(program, name, text,
+                           errno == ERANGE ? "so small a number as there can be" : "a whole number");
     }
     *number = parsed;
     return 0;

@@ -60,7 +60,7 @@ static enum outcome ask(const char *program, const char *file)
         return OUTCOME_NOT_CHECKED;
     }
     daemon_wait(&daemon);
-    if (WIFEXITED(daemon.status) && WEXITSTATUS(daemon.status) == DAEMON_NOT_FOUND) {
+    if (daemon_is_missing(&daemon)) {
         return OUTCOME_NOT_CHECKED;
     }
     return daemon_failed(&daemon) ? OUTCOME_WRONG : OUTCOME_FINE;

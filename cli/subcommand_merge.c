@@ -77,7 +77,9 @@ const struct option_program subcommand_merge_program = {
 static bool is_database(const char *path)
 {
     char header[sizeof(SQLITE_HEADER)] = "";
-    FILE *file = fopen(path, "re");
+    struct stat status;
+    bool is_file = stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    FILE *file = is_file ? fopen(path, "re") : NULL;
     size_t length = file == NULL ? 0 : fread(header, 1, sizeof(header), file);
     if (file != NULL) {
         fclose(file);

@@ -334,7 +334,9 @@ static int end_all(struct recording *recording)
     }
     for (size_t i = 0; i < recording->daemons_count; i++) {
         daemon_wait(&recording->daemons[i]);
-        if (daemon_failed(&recording->daemons[i])) {
+        if (daemon_is_missing(&recording->daemons[i])) {
+            result = -ENOENT; /* which it has said */
+        } else if (daemon_failed(&recording->daemons[i])) {
             result =
                 log_error_return(-ECHILD, "%s failed (what it said stands above); qpscope doctor says what it needs",
                                  recording->daemons[i].name);
@@ -390,8 +392,8 @@ static int record(struct recording *recording)
     bool is_kept = recording->tally.batches > 0;
     if (!is_kept) {
         output_remove(path);
-        log_error("nothing was heard: %s is not kept", path);
-        ended = ended == 0 ? -ENODATA : ended;
+        ended =
+            result != 0 || ended != 0 ? ended : log_error_return(-ENODATA, "nothing was heard: %s is not kept", path);
     }
     print(recording, is_kept);
     return result != 0 ? result : ended != 0 ? ended : closed;

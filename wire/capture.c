@@ -314,15 +314,29 @@ int capture_writer_close(struct capture_writer **writer)
     return error;
 }
 
+/* A pipe is not waited for: it cannot be read from a place in it. */
+static int open_to_read(const char *path)
+{
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (descriptor < 0)
+        return log_error_return(-errno, "cannot open %s: %m", path);
+    if (fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode)) {
+        close(descriptor);
+        return log_error_return(-ESPIPE, "%s is a pipe: a capture is read from a file", path);
+    }
+    return descriptor;
+}
+
 int capture_reader_open(struct capture_reader **reader, const char *path)
 {
     struct capture_reader *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return -ENOMEM;
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    int error = made->descriptor < 0 ? log_error_return(-errno, "cannot open %s: %m", path)
-                                     : check_header(made->descriptor, path);
+    made->descriptor = open_to_read(path);
+    int error = made->descriptor < 0 ? made->descriptor : check_header(made->descriptor, path);
     made->path = strdup(path);
     made->context = ZSTD_createDCtx();
     if (error == 0 && (made->path == NULL || made->context == NULL))

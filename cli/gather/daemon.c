@@ -18,6 +18,7 @@
 
 #define PATIENCE_MS 5000
 #define TURN_NS     10000000
+#define NOT_FOUND   127
 
 /* In the child. */
 static void run(const char *name, char *const *arguments, pid_t parent)
@@ -36,12 +37,15 @@ static void run(const char *name, char *const *arguments, pid_t parent)
     }
     if (length > 0) {
         here[length] = '\0';
-        snprintf(path, sizeof(path), "%s/%s", dirname(here), name);
+        const char *folder = dirname(here);
+        snprintf(path, sizeof(path), "%s/%s", folder, name);
+        execv(path, arguments);
+        snprintf(path, sizeof(path), "%s/../sbin/%s", folder, name);
         execv(path, arguments);
     }
     execvp(name, arguments);
     log_error("cannot run %s: %s: install it, or put its folder into PATH", name, strerror(errno));
-    _exit(DAEMON_NOT_FOUND);
+    _exit(NOT_FOUND);
 }
 
 int daemon_start(struct daemon *daemon, const char *name, char *const *arguments)
@@ -88,6 +92,11 @@ void daemon_wait(struct daemon *daemon)
         waitpid(daemon->pid, &daemon->status, 0);
         daemon->pid = 0;
     }
+}
+
+bool daemon_is_missing(const struct daemon *daemon)
+{
+    return daemon->pid == 0 && WIFEXITED(daemon->status) && WEXITSTATUS(daemon->status) == NOT_FOUND;
 }
 
 bool daemon_failed(const struct daemon *daemon)

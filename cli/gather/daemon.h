@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 struct daemon {
-    const char *name; /* "qpscope-nic": looked for beside this program, then in PATH */
+    const char *name; /* "qpscope-nic": looked for beside this program, in ../sbin, in PATH */
     pid_t pid;        /* 0: not running */
     int status;       /* of wait(2), once it has ended */
     bool was_asked;   /* to end */
@@ -14,11 +14,12 @@ struct daemon {
 
 /*
  * Its standard output is thrown away, what it says on stderr is seen. It is ended when this program dies. -errno after
- * logging; a program that is not there shows as an end with exit code 127 (EXIT_NOT_FOUND).
+ * logging; a program that is not there shows as an end with exit code 127.
  */
 int daemon_start(struct daemon *daemon, const char *name, char *const *arguments);
 
-#define DAEMON_NOT_FOUND 127
+/* Whether there was no such program. */
+bool daemon_is_missing(const struct daemon *daemon);
 
 /* Whether it still runs; its end is taken note of. */
 bool daemon_runs(struct daemon *daemon);

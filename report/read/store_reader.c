@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "correlator/store/store.h"
+#include "report/form/text.h"
 #include "report/read/store_uri.h"
 #include "wire/clock.h"
 #include "wire/log.h"
@@ -38,6 +39,7 @@ struct store_query {
 static int fail(const struct store_reader *reader)
 {
     sqlite3 *database = reader->database;
+    char limit[TEXT_NUMBER_BYTES];
     switch (sqlite3_errcode(database) & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -53,8 +55,8 @@ static int fail(const struct store_reader *reader)
     case SQLITE_NOMEM:
         return log_error_return(-ENOMEM, "%s: out of memory", reader->path);
     case SQLITE_INTERRUPT:
-        return log_error_return(-ETIME, "the query took longer than %.3g s: narrow it, or raise --time-limit",
-                                (double)reader->limit_ns / 1e9);
+        return log_error_return(-ETIME, "the query took longer than %s: narrow it, or raise --time-limit",
+                                text_duration(limit, (int64_t)reader->limit_ns));
     default:
         return log_error_return(-EIO, "cannot read %s: %s", reader->path, sqlite3_errmsg(database));
     }
@@ -325,8 +327,9 @@ int store_query_open_foreign(struct store_query **query, struct store_reader *re
     made->reader = reader;
     reader->limit_ns = limit_ns;
     reader->until_ns = clock_now_ns() + limit_ns;
+    bool is_limited = limit_ns != 0 && reader->until_ns > limit_ns;
     sqlite3_set_authorizer(reader->database, authorize, NULL);
-    if (limit_ns != 0) {
+    if (is_limited) {
         sqlite3_progress_handler(reader->database, PROGRESS_INSTRUCTIONS, has_time_passed, reader);
     }
     int result = prepare_foreign(made, sql);

@@ -29,6 +29,7 @@ def a_full_disk_is_said_once_with_what_to_do():
         one_error(run(*arguments, "-o", "/dev/full", code=1), "cannot write /dev/full: No space left on device: make room")
         one_error(run(*arguments, "-o", "/nowhere/x", code=1), "cannot write /nowhere/x: No such file or directory: make the folder")
         one_error(run(*arguments, "-o", HERE, code=1), f"cannot write {HERE}: Is a directory: name a file")
+        one_error(run(*arguments, "-o", "", code=1), "cannot write a file without a name")
 
 
 @test
@@ -65,7 +66,7 @@ def what_is_asked_wrongly_is_a_usage_error():
     for arguments, words in ((["export", "perfetto", "--add", "x"], "HOST=FILE"), (["export", "perfetto", "--add", "=x"], "HOST=FILE"),
                              (["export", "perfetto", "--add", "x="], "HOST=FILE"), (["qps", "-c", "ab"], "'ab' is neither a number"),
                              (["qps", "-c", "abc"], "'abc'"), (["qps", "-c", "wxyz"], "'wxyz'"), (["qps", "-c", "-1"], "'-1'"),
-                             (["qps", "-c", ""], "''"), (["qps", "-r", "nan"], "'nan'"), (["qps", "-r", "99999999999999999999"], "999"),
+                             (["qps", "-c", ""], "''"), (["qps", "-r", "nan"], "'nan'"), (["qps", "-r", "99999999999999999999"], "is not so small a number as there can be"),
                              (["why", "-n", "1e3"], "'1e3'"), (["export", "perfetto", "--size", "1"], "at least 4KiB"),
                              (["export", "perfetto", "--size", "99999999999999999999"], "is too big a number"),
                              (["query", "-t", "inf", "SELECT 1"], "'inf'"), (["query", "-t", "99999999999999999999s", "SELECT 1"], "too big")):
@@ -74,6 +75,29 @@ def what_is_asked_wrongly_is_a_usage_error():
         assert words in done.stderr and "18446744073709551615" not in done.stderr, done.stderr
     for arguments in (["qps", "-c", "2"], ["qps", "-c", "c1aa"], ["qps", "-c", "ffff"]):
         text(*arguments)
+
+
+@test
+def a_pipe_is_not_waited_for():
+    pipe = os.path.join(HERE, "pipe")
+    os.mkfifo(pipe)
+    for arguments in (["replay", pipe], ["merge", "-o", pipe + ".out", pipe]):
+        one_error(run(*arguments, store=None, code=1), f"{pipe} is a pipe: a capture is read from a file")
+    one_error(run("merge", "--rows", "-o", pipe + ".out", pipe, store=None, code=1), pipe, "no store")
+    one_error(run("steps", store=pipe, code=1), pipe, "no regular file")
+
+
+@test
+def a_time_limit_may_be_longer_than_time():
+    for limit in ("0s", "18446744073709551615ns"):
+        text("query", "--time-limit", limit, "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) SELECT max(i) FROM n")
+
+
+@test
+def help_of_one_is_its_help():
+    equal(text("help", "qps", store=None), text("qps", "--help", store=None))
+    equal(text("help", store=None), text("--help", store=None))
+    assert "no subcommand 'qp'" in run("help", "qp", store=None, code=2).stderr
 
 
 @test
