@@ -14,6 +14,7 @@
 #include "report/form/text.h"
 #include "report/subject/job_list.h"
 #include "report/subject/loss.h"
+#include "report/subject/step_choice.h"
 #include "report/subject/verdict_words.h"
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
@@ -145,11 +146,6 @@ static void say_worst(const struct report *report, const struct store_query *row
     "place, count(*) OVER () AS steps FROM step WHERE kind = 'training') "                                             \
     "WHERE place IN ((steps + 1) / 2, (steps + 2) / 2))"
 
-/* A hang before all else, then as qpscope why chooses. */
-#define WORST_FIRST                                                                                                    \
-    "ORDER BY step IS NOT NULL, size_ns DESC, (SELECT late_ns FROM step WHERE step.id = verdict.step) DESC NULLS "     \
-    "LAST, (SELECT duration_ns FROM step WHERE step.id = verdict.step) DESC, id LIMIT 1"
-
 static const struct line lines[] = {
     {"steps",
      "SELECT (SELECT count(*) FROM step), " USUAL ", (SELECT count(DISTINCT step) FROM verdict), "
@@ -168,7 +164,7 @@ static const struct line lines[] = {
      "FROM verdict AS other WHERE other.class = verdict.class AND other.rank IS verdict.rank AND other.candidates IS "
      "verdict.candidates AND other.peer_rank IS "
      "verdict.peer_rank), " VERDICT_NAMED("verdict") " || coalesce(' (' || device || ')', '') "
-                                                     "FROM verdict WHERE id = (SELECT id FROM verdict " WORST_FIRST ")",
+                                                     "FROM verdict ORDER BY " VERDICTS_BY_WORST " LIMIT 1",
      verdict_columns, COUNT(verdict_columns), say_worst, "worst", "no verdict: nothing stands out"},
 };
 
@@ -268,7 +264,8 @@ static const char next_sql[] =
     "is? qpscope doctor says' "
     "WHEN EXISTS (SELECT * FROM verdict WHERE step IS NULL) THEN 'qpscope why: who is missing in what does not end' "
     "WHEN EXISTS (SELECT * FROM verdict) THEN (SELECT 'qpscope why --step ' || step || ': the evidence' || "
-    "CASE WHEN more IS NULL THEN '' ELSE '; for more, while it goes on, ' || more END FROM verdict " WORST_FIRST ") "
+    "CASE WHEN more IS NULL THEN '' ELSE '; for more, while it goes on, ' || more END FROM verdict ORDER "
+    "BY " VERDICTS_BY_WORST " LIMIT 1) "
     "WHEN NOT EXISTS (SELECT * FROM step) THEN 'qpscope qps: what was seen of the job so far' "
     "WHEN ?1 THEN 'qpscope report: one page to show to others' "
     "ELSE 'qpscope top: the steps as they end' END";

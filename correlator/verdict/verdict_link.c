@@ -168,13 +168,13 @@ static void say_port(const struct judge *judge, struct verdict *verdict, const s
 {
     const struct pair_time *worst = port->worst;
 
-    judge_say(
-        verdict,
-        "the messages of rank %d to rank %d themselves took %.1f ms for %.1f KiB (%.2f MB/s); the same bytes take "
-        "%.1f ms on the job's median link (%.2f MB/s)",
-        worst->from, worst->to, judge_ms((int64_t)worst->active_ns), (double)worst->bytes / 1024,
-        (double)worst->bytes * 1e3 / (double)worst->active_ns,
-        judge_ms((int64_t)pair_time_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
+    judge_say(verdict,
+              "the step's messages of rank %d to rank %d themselves took %.1f ms for %.1f KiB in all (%.2f MB/s); the "
+              "same bytes take "
+              "%.1f ms on the job's median link (%.2f MB/s)",
+              worst->from, worst->to, judge_ms((int64_t)worst->active_ns), (double)worst->bytes / 1024,
+              (double)worst->bytes * 1e3 / (double)worst->active_ns,
+              judge_ms((int64_t)pair_time_usual_ns(worst->bytes, judge->pace)), 1e6 / (double)judge->pace);
     judge_say_rate(judge, verdict, worst);
     if (worst->transit_ns > 0)
         judge_say(verdict, "; the last of them was %.3f ms on the way", judge_ms(worst->transit_ns));

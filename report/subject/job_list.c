@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/subject/step_choice.h"
 #include "report/subject/verdict_words.h"
 #include "wire/log.h"
 
@@ -38,7 +39,8 @@ static const struct column columns[] = {
     {NULL, "started (UTC)", COLUMN_TEXT | COLUMN_RIGHT | COLUMN_SPARE},
     {"started_utc", NULL, COLUMN_TEXT},
     {"started_ns", NULL, COLUMN_INTEGER},
-    {"ended", "ended", COLUMN_FLAG},
+    {"state", "state", COLUMN_TEXT},
+    {"ended", NULL, COLUMN_FLAG},
     {"steps", "steps", COLUMN_INTEGER},
     {"usual_ns", "usual ms", COLUMN_MS},
     {"steps_with_verdict", "judged", COLUMN_INTEGER},
@@ -56,6 +58,16 @@ static const struct column columns[] = {
     "1000000000, "                                                                                                     \
     "'unixepoch'"
 
+/* A process takes part in no job any longer: it has ended, or all its communicators were destroyed. */
+#define PROCESS_LEFT                                                                                                   \
+    "(ended_ns IS NOT NULL OR (SELECT min(destroyed_ns IS NOT NULL) FROM member WHERE member.process = process.id) "   \
+    "IS 1)"
+
+/* What hung when the job ended hangs no longer; its verdict stays. */
+#define STATE                                                                                                          \
+    "CASE WHEN all_of.ended THEN 'ended' WHEN judged.id IS NOT NULL AND judged.step IS NULL THEN 'hangs' WHEN "        \
+    "all_of.heard_out THEN 'recording ended' ELSE 'running' END"
+
 /* ?1: a JSON array that has each process's job at its number, or null. */
 static const struct listing jobs = {
     "jobs",
@@ -68,13 +80,14 @@ static const struct listing jobs = {
     "WHERE kind = 'training'), "
     "usual AS (SELECT job, CAST(avg(duration_ns) AS INTEGER) AS duration_ns FROM ordered "
     "WHERE place IN ((steps + 1) / 2, (steps + 2) / 2) GROUP BY job), "
-    "judged AS (SELECT joined.job, verdict.*, row_number() OVER (PARTITION BY joined.job ORDER BY verdict.step IS NOT "
-    "NULL, size_ns DESC, verdict.id) AS place FROM joined JOIN operation USING (communicator) "
+    "judged AS (SELECT joined.job, verdict.*, row_number() OVER (PARTITION BY joined.job ORDER BY " VERDICTS_BY_WORST
+    ") AS place FROM joined JOIN operation USING (communicator) "
     "JOIN verdict ON verdict.operation = operation.id), "
     "fact AS (SELECT job, name, min(value) AS value FROM mine JOIN process_fact USING (process) "
     "WHERE name IN ('slurm_job', 'pod', 'container') GROUP BY job, name), "
     "all_of AS (SELECT job, min(command) AS command, count(*) AS processes, count(DISTINCT emitter.host) AS nodes, "
-    "min(process.started_ns) AS started_ns, min(ended_ns IS NOT NULL OR emitter.ended) AS ended "
+    "min(process.started_ns) AS started_ns, min(" PROCESS_LEFT ") AS ended, min(" PROCESS_LEFT
+    " OR emitter.ended) AS heard_out "
     "FROM mine JOIN process ON process.id = mine.process JOIN emitter ON emitter.id = process.emitter GROUP BY job) "
     "SELECT all_of.job, coalesce('slurm ' || (SELECT value FROM fact WHERE fact.job = all_of.job AND name = "
     "'slurm_job'), 'pod ' || (SELECT value FROM fact WHERE fact.job = all_of.job AND name = 'pod'), "
@@ -82,7 +95,8 @@ static const struct listing jobs = {
     "command), (SELECT value FROM fact WHERE fact.job = all_of.job AND name = 'slurm_job'), "
     "(SELECT count(DISTINCT rank) FROM mine JOIN member USING (process) WHERE mine.job = all_of.job), processes, "
     "nodes, (SELECT count(*) FROM joined WHERE joined.job = all_of.job), "
-    "strftime('%m-%d %H:%M', " STARTED_S "), strftime('%Y-%m-%dT%H:%M:%SZ', " STARTED_S "), started_ns, ended, "
+    "strftime('%m-%d %H:%M', " STARTED_S "), strftime('%Y-%m-%dT%H:%M:%SZ', " STARTED_S "), started_ns, " STATE
+    ", ended, "
     "(SELECT count(*) FROM taken WHERE taken.job = all_of.job), usual.duration_ns, "
     "(SELECT count(DISTINCT step) FROM judged WHERE judged.job = all_of.job), judged.class, judged.rank, "
     "judged.peer_rank, judged.step, judged.size_ns, judged.bound_ns, " VERDICT_WORDS(

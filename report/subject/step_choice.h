@@ -10,6 +10,13 @@
                                                                                      ".late_ns DESC NULLS LAST, " step \
                                                                                      ".duration_ns DESC, " step ".id"
 
+/* Of verdicts: a hang before all else, then those of the worst step. */
+#define VERDICTS_BY_WORST                                                                                              \
+    "verdict.step IS NOT NULL, verdict.size_ns DESC, (SELECT kind <> 'training' OR " HANG_IN(                          \
+        "step.id") " FROM step "                                                                                       \
+                   "WHERE step.id = verdict.step), (SELECT late_ns FROM step WHERE step.id = verdict.step) DESC "      \
+                   "NULLS LAST, (SELECT duration_ns FROM step WHERE step.id = verdict.step) DESC, verdict.id"
+
 /*
  * Steps of training that are whole, ended, and have no verdict; of these the one of median duration (of two the
  * shorter) is the usual one. None: no row.

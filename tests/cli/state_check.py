@@ -16,6 +16,9 @@ def lines_of(shown):
     return dict(re.match(r"^(\S+(?: \S+)?) {2,}(.*)$", line).groups() for line in shown.splitlines())
 
 
+HANG = "INSERT INTO verdict VALUES (7, NULL, 'hang', 3, NULL, NULL, NULL, 12, 0, 0, 0.9, 'x', NULL);"
+
+
 @test
 def the_present_state_has_ten_lines():
     shown = text(env=WIDE)
@@ -62,8 +65,7 @@ def without_a_store_it_says_what_to_do():
     empty = lines_of(text(store=make_store("empty.db", SCHEMA), env=WIDE))
     equal((empty["lost"], empty["worst"]), ("nothing", "no verdict: nothing stands out"))
     assert "qpscope-host" in empty["next"], empty
-    hang = make_store("hang.db", SCHEMA, FIXTURE, after="INSERT INTO verdict VALUES (7, NULL, 'hang', 3, NULL, NULL, NULL, 12, 0, 0, 0.9, "
-                      "'x', NULL);")
+    hang = make_store("hang.db", SCHEMA, FIXTURE, after=HANG)
     lines = lines_of(text(store=hang, env=WIDE))
     equal(lines["worst"], "hang, rank 3 (node-a, pid 1003): an operation was begun and does not end")
     assert lines["next"].startswith("qpscope why: "), lines
@@ -76,6 +78,10 @@ def the_worst_is_the_one_that_why_shows():
     path = make_store("worst.db", SCHEMA, FIXTURE, after=more)
     equal(as_json(store=path)["worst_verdict"]["step"], as_json("why", store=path)["step"]["step"])
     equal(as_json(store=path)["worst_verdict"]["step"], 1)
+    tie = make_store("tie.db", SCHEMA, FIXTURE, after="UPDATE verdict SET size_ns = 60000000; UPDATE step SET late_ns = 90000000 WHERE id = 2; INSERT INTO "
+                     "verdict VALUES (12, 2, 'host late', 1, NULL, NULL, NULL, 9, 60000000, 1, 0.5, 'x', NULL);")
+    equal([as_json(store=tie)["worst_verdict"]["step"], as_json("why", store=tie)["step"]["step"], as_json("jobs", store=tie)["stores"][0]["jobs"][0]["verdict_step"]],
+          [1, 1, 1])  # step 2 is an evaluation
 
 
 @test
@@ -83,17 +89,23 @@ def a_job_is_what_communicators_connect():
     jobs = as_json("jobs")["stores"][0]["jobs"]
     equal(len(jobs), 1)  # ib_write_bw is in no communicator
     equal({key: jobs[0][key] for key in ("job", "name", "slurm_job", "ranks", "processes", "nodes", "communicators", "started_utc", "ended",
-                                         "steps", "usual_ns", "steps_with_verdict", "verdict", "verdict_rank", "verdict_step")},
+                                         "state", "steps", "usual_ns", "steps_with_verdict", "verdict", "verdict_rank", "verdict_step")},
           {"job": 1, "name": "train", "slurm_job": None, "ranks": 4, "processes": 4, "nodes": 1, "communicators": 3,
            # 991 s on the reference clock, 1 700 000 000 s to CLOCK_REALTIME
-           "started_utc": "2023-11-14T22:29:51Z", "ended": False, "steps": 3, "usual_ns": 125_600_000, "steps_with_verdict": 1,
+           "started_utc": "2023-11-14T22:29:51Z", "ended": False, "state": "running", "steps": 3, "usual_ns": 125_600_000, "steps_with_verdict": 1,
            "verdict": "gpu late", "verdict_rank": 2, "verdict_step": 1})
-    assert re.search(r"^ +1 +train +4 +1 +3 +11-14 22:29 +3 +125\.600 +1 +gpu late, rank 2$", text("jobs"), re.M), text("jobs")
+    assert re.search(r"^ +1 +train +4 +1 +3 +11-14 22:29 +running +3 +125\.600 +1 +gpu late, rank 2$", text("jobs"), re.M), text("jobs")
     apart = make_store("apart.db", SCHEMA, FIXTURE, after="DELETE FROM member WHERE communicator = 1;"
                        "UPDATE process SET ended_ns = 1 WHERE id > 2;")
     two = as_json("jobs", store=apart)["stores"][0]["jobs"]
     equal([(job["job"], job["ranks"], job["communicators"], job["ended"], job["verdict"]) for job in two],
           [(1, 2, 1, False, None), (2, 2, 1, True, None)])
+    ways = [("UPDATE process SET ended_ns = 1", "ended"), ("UPDATE member SET destroyed_ns = 1", "ended"),
+            ("UPDATE member SET destroyed_ns = 1 WHERE communicator = 1", "running"), ("UPDATE emitter SET ended = 1", "recording ended"),
+            (HANG, "hangs"), (HANG + "UPDATE emitter SET ended = 1", "hangs"), (HANG + "UPDATE process SET ended_ns = 1", "ended")]
+    for index, (change, state) in enumerate(ways):
+        job = as_json("jobs", store=make_store(f"state_{index}.db", SCHEMA, FIXTURE, after=change + ";"))["stores"][0]["jobs"][0]
+        equal((job["state"], job["ended"]), (state, state == "ended"))
     slurm = make_store("slurm.db", SCHEMA, FIXTURE, after="DELETE FROM member WHERE communicator = 1;"
                        "INSERT INTO process_fact SELECT id, 'slurm_job', 0, '4711', 4 FROM process WHERE id < 5;")
     equal([(job["name"], job["slurm_job"], job["ranks"]) for job in as_json("jobs", store=slurm)["stores"][0]["jobs"]],
