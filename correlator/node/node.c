@@ -321,25 +321,36 @@ static void fill_wire(struct node *node, struct record_rank_operation *record, c
     }
 }
 
-/* What it has begun waits on each of its connections, and not for buffers. */
-static bool holds_credit(const struct node *node, const struct operation_cut *cut)
+/* Nothing of it was sent, and all of the ring collective before was: what lies ready is for this one. */
+static bool is_next(const struct node *node, size_t index)
 {
+    while (index-- > 0) {
+        const struct operation_cut *before = &node->cuts.items[index];
+        if (before->work.ring && before->parts[LANE_SEND].state > PART_SILENT)
+            return before->parts[LANE_SEND].state == PART_WHOLE;
+    }
+    return false;
+}
+
+/* What it has begun, or would begin next, waits on each of its connections, and not for buffers. */
+static bool holds_credit(const struct node *node, size_t index)
+{
+    const struct operation_cut *cut = &node->cuts.items[index];
     const struct part *part = &cut->parts[LANE_SEND];
-    size_t holding = 0;
+    size_t sent = 0;
 
     for (size_t i = 0; i < part->shares.count; i++) {
         const struct share *share = &part->shares.items[i];
-        const struct lane *lane = &node->lanes[LANE_SEND].items[share->lane];
-        if (share->to != lane->slots.count)
+        if (share->to > share->from && share->to != node->lanes[LANE_SEND].items[share->lane].slots.count)
             return false;
-        holding += share->to > share->from;
+        sent += share->to - share->from;
     }
     for (size_t i = 0; i < node->lanes[LANE_SEND].count; i++) {
         const struct lane *lane = &node->lanes[LANE_SEND].items[i];
         if (!lane->point_to_point && !lane_holds_credit(lane, HOLDING_NS))
             return false;
     }
-    return cut->work.ring && part->state == PART_BROKEN && holding > 0;
+    return cut->work.ring && part->state == PART_BROKEN && (sent > 0 || is_next(node, index));
 }
 
 static void fill_device(const struct node *node, struct record_rank_operation *record)
@@ -389,7 +400,7 @@ static void add_record(struct node *node, size_t index, uint64_t group)
                                         : ALGORITHM_RING;
     fill_wire(node, record, cut);
     fill_expected(record, cut);
-    if (holds_credit(node, cut))
+    if (holds_credit(node, index))
         record->flags |= RANK_OPERATION_HOLDS_CREDIT;
     fill_device(node, record);
 }

@@ -29,6 +29,12 @@ static bool sends_own_first(const struct operation *operation)
             operation->kind == OPERATION_REDUCE_SCATTER);
 }
 
+/* Whoever is next to it is there: data came to the rank, or credit. */
+static bool could_send(const struct record_rank_operation *record)
+{
+    return record->received_bytes != 0 || record->held_ns != 0 || (record->flags & RANK_OPERATION_HOLDS_CREDIT) != 0;
+}
+
 int32_t judge_only_silent(const struct job *job, const struct operation *operation)
 {
     bool is_for_all = operation->kind != OPERATION_GROUP;
@@ -40,8 +46,7 @@ int32_t judge_only_silent(const struct job *job, const struct operation *operati
         bool sends_nothing = may_not_send && of->record.expected_bytes == 0;
         if (of->record.observed_bytes != 0 || sends_nothing)
             continue;
-        if (found >= 0 || !judge_sent_nothing(&of->record) ||
-            (of->record.received_bytes == 0 && of->record.held_ns == 0))
+        if (found >= 0 || !judge_sent_nothing(&of->record) || !could_send(&of->record))
             return -1;
         found = of->rank;
     }
