@@ -13,6 +13,9 @@
 #define WARM_SHARE      3  /* and a third of all */
 #define SPREADS         6
 #define SHARE_PER_MILLE 50
+#define PAUSE_PER_MILLE 100 /* a single pause */
+#define AGAIN_PER_MILLE 30  /* pauses that come back like clockwork */
+#define AGAIN_TIMES     3
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -91,6 +94,26 @@ static int64_t least_pause(const struct job *job, const struct step *step, const
     return step->fresh || step->ranks == 0 ? INT64_MIN : least;
 }
 
+/* What is longer than the limit comes so many times, as many steps apart each time as the two nearest are, or a
+ * multiple.
+ */
+static bool comes_back(const int64_t *pauses, size_t count, int64_t limit)
+{
+    size_t *at = array_zeroed((count + 1) * sizeof *at);
+    size_t times = 0, nearest = SIZE_MAX;
+    bool even = true;
+
+    for (size_t i = 0; i < count; i++)
+        if (pauses[i] > limit)
+            at[times++] = i;
+    for (size_t i = 1; i < times; i++)
+        nearest = at[i] - at[i - 1] < nearest ? at[i] - at[i - 1] : nearest;
+    for (size_t i = 1; i < times; i++)
+        even = even && (at[i] - at[i - 1]) % nearest == 0;
+    free(at);
+    return times >= AGAIN_TIMES && nearest > 1 && even;
+}
+
 static void mark_checkpoints(struct job *job, const struct usual *usual)
 {
     uint64_t *first_ns = first_enqueues(job);
@@ -105,7 +128,10 @@ static void mark_checkpoints(struct job *job, const struct usual *usual)
     }
     int64_t median = array_median(known, count);
     int64_t spread = array_spread(known, count);
-    int64_t limit = median + larger(SPREADS * spread, usual->median * 2 * SHARE_PER_MILLE / 1000);
+    int64_t limit = median + larger(SPREADS * spread, usual->median * PAUSE_PER_MILLE / 1000);
+    int64_t again = median + larger(SPREADS * spread, usual->median * AGAIN_PER_MILLE / 1000);
+    if (comes_back(pauses, job->steps.count, again))
+        limit = again;
     for (size_t i = 0; i < job->steps.count; i++)
         if (pauses[i] > limit && job->steps.items[i].kind == STEP_TRAINING)
             job->steps.items[i].kind = STEP_CHECKPOINT;
