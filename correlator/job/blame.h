@@ -22,7 +22,8 @@ struct blame { /* of one rank operation; ns */
                                        host's behind operations that nobody sees */
     int64_t own_ns[BLAME_PARTS];    /* what the rank added itself: took_ns beyond the usual one at this place */
     int64_t late_ns[BLAME_PARTS];   /* how far that made the rank late, compared with the others */
-    int64_t longer_ns; /* by how much its step so far took longer, since that began for the rank (carry.h) */
+    int64_t longer_ns; /* by how much its step so far took longer, since that began for the rank (carry.h); INT64_MAX:
+                          nobody else sends in the operation, and nothing tells */
     int64_t spread_ns[BLAME_PARTS]; /* of took_ns at this place, over ranks and steps */
 };
 

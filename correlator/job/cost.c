@@ -204,12 +204,13 @@ static int64_t added_ns(const struct blame *blame)
 /*
  * Where work waits for the operation before, nothing of an earlier lateness is left, and what is added adds up. Where
  * it does not, a rank is later and later, and so is the end of the operation before, which others are seen to wait for:
- * what counts is by how much the rank's own step is longer since such work.
+ * what counts is by how much the rank's own step is longer since such work. Where nobody else sends in an operation, as
+ * between the stages of a pipeline, nothing tells that; there a rank works on what others send it, and so waits.
  */
 static void save(struct costs *costs, const struct rank_operation *of, struct saving *saving)
 {
     const struct blame *blame = &costs->blames[of - costs->job->rank_operations.items];
-    bool waits = place_waits(costs, blame->place);
+    bool waits = place_waits(costs, blame->place) || blame->longer_ns == INT64_MAX;
     int64_t added = added_ns(blame);
     bool is_late = added > 0 || (!waits && saving->open_ns > 0);
     int64_t alone = is_late ? alone_ns(costs->job, &costs->job->operations.items[of->operation], of) : 0;
