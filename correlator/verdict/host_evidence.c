@@ -19,6 +19,7 @@ void host_evidence_fini(struct host_evidence *evidence)
     array_fini(&evidence->followed);
     array_fini(&evidence->failures);
     array_fini(&evidence->members);
+    array_fini(&evidence->watches);
     array_fini(&evidence->back_offs);
 }
 

@@ -79,6 +79,11 @@ struct host_member { /* a rank of a communicator whose host side is known; by co
     uint64_t heard_ns; /* its host side was heard of until then */
 };
 
+struct host_watch { /* a NIC side, over all its starts */
+    uint64_t emitter_id;
+    uint64_t heard_ns; /* until then */
+};
+
 struct host_evidence {
     ARRAY(struct host_stay) stays;
     ARRAY(struct host_track) tracks;
@@ -86,6 +91,7 @@ struct host_evidence {
     ARRAY(struct host_followed) followed;
     ARRAY(struct host_failure) failures;
     ARRAY(struct host_member) members;
+    ARRAY(struct host_watch) watches;
     ARRAY(uint64_t) back_offs; /* by rank: how often its host side took probes off to stay within their time */
 };
 

@@ -189,6 +189,28 @@ static void find_members(struct host_evidence *evidence, const struct host_table
     array_sort(&evidence->members, by_communicator);
 }
 
+static struct host_watch *watch_of(struct host_evidence *evidence, uint64_t emitter_id)
+{
+    for (size_t i = 0; i < evidence->watches.count; i++)
+        if (evidence->watches.items[i].emitter_id == emitter_id)
+            return &evidence->watches.items[i];
+    struct host_watch *made = array_add(&evidence->watches);
+    made->emitter_id = emitter_id;
+    return made;
+}
+
+static void find_watches(struct host_evidence *evidence, const struct host_tables *tables)
+{
+    for (size_t i = 0; i < tables->intake->streams.count; i++) {
+        const struct intake_stream *stream = &tables->intake->streams.items[i];
+        if (stream->kind != EMITTER_NIC)
+            continue;
+        uint64_t heard_ns = timeline_map(tables->timeline, i, stream->last_ns).ns;
+        struct host_watch *watch = watch_of(evidence, stream->emitter_id);
+        watch->heard_ns = heard_ns > watch->heard_ns ? heard_ns : watch->heard_ns;
+    }
+}
+
 static void find_back_offs(struct host_evidence *evidence, const struct naming *naming)
 {
     for (size_t i = 0; i < naming->counters.count; i++) {
@@ -271,6 +293,7 @@ void host_evidence_find(struct host_evidence *evidence, const struct host_tables
     find_posts(evidence, tables->naming, tables->posting);
     find_followed(evidence, tables);
     find_members(evidence, tables);
+    find_watches(evidence, tables);
     find_back_offs(evidence, tables->naming);
     find_failures(evidence, tables->naming);
 }

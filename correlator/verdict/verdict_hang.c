@@ -4,7 +4,8 @@
  * for longer than the job's steps take and their spread, and a second more. Named is who is missing: who was seen to
  * live and has not given the operation, or, where all have, who alone has sent nothing, or, where all who send have,
  * the ranks of the machine at which a ring stops. A rank that waits inside another operation that hangs is missing
- * because of that one, and is not named. Invariant: one verdict a named rank at most.
+ * because of that one, and is not named. Where all have given it only the wire tells, while it is watched. Invariant:
+ * one verdict a named rank at most.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,9 +153,22 @@ static uint64_t last_sign(const struct job *job, const struct operation *operati
     return last_ns;
 }
 
+/* Until when all NIC sides were heard of that were there when it began: what came behind that nobody saw. */
+static uint64_t watched_until(const struct ward *ward, uint64_t began_ns)
+{
+    uint64_t until_ns = UINT64_MAX;
+
+    for (size_t i = 0; i < ward->host->watches.count; i++) {
+        uint64_t heard_ns = ward->host->watches.items[i].heard_ns;
+        if (heard_ns >= began_ns && heard_ns < until_ns)
+            until_ns = heard_ns;
+    }
+    return until_ns;
+}
+
 /*
  * All have given it, and each has sent something and does not hold up the others, or nobody has: it is over, or nothing
- * says that it is not.
+ * says that it is not. That rests on the wire, which has to have been watched for that long.
  */
 static bool may_be_over(const struct ward *ward, struct hanging *hanging)
 {
@@ -166,6 +180,8 @@ static bool may_be_over(const struct ward *ward, struct hanging *hanging)
     for (size_t i = first; i < first + count; i++)
         if (is_missing(ward, hanging, &ward->host->members.items[i]))
             return false;
+    if (watched_until(ward, hanging->began_ns) <= last_sign(job, operation) + (uint64_t)ward->patience_ns)
+        return true;
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++)
         silent += judge_sent_nothing(&job->rank_operations.items[i].record);
     hanging->is_stalled = silent == 0 && judge_find_stalled(job, hanging->operation, &hanging->stalled);
