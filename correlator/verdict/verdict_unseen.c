@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Steps that are longer than usual, in which nobody is to blame who is seen, while of some ranks no messages are: that
- * something held them back is known, what did is not. Invariant: none where all is seen, for then a step that is longer
- * with nobody late is longer for all alike; and one verdict at most a step, where it has no other.
+ * something held them back is known, what did is not. But a rank that sends nothing over the wire and whose host gave
+ * an operation by as much after all others is told by that. Invariant: none where all is seen, for then a step that is
+ * longer with nobody late is longer for all alike; and one verdict at most a step, where it has no other.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,15 +34,27 @@ static int32_t last_on_wire(const struct job *job, size_t step)
     return -1;
 }
 
-struct laggard { /* who sent its first data of an operation last */
+typedef uint64_t time_of(const struct record_rank_operation *record);
+
+static uint64_t first_data_of(const struct record_rank_operation *record)
+{
+    return record->first_data_ns;
+}
+
+static uint64_t enqueue_of(const struct record_rank_operation *record)
+{
+    return (record->flags & RANK_OPERATION_ENQUEUE_UNKNOWN) != 0 ? 0 : record->enqueued_ns;
+}
+
+struct laggard { /* who sent its first data of an operation, or gave it, last */
     int32_t operation;
     int32_t rank;
     int64_t behind_ns; /* after all others */
     int64_t usual_ns;  /* the same of this rank in steps that are not longer */
 };
 
-/* rank -1: of fewer than two ranks data was seen. */
-static struct laggard find_laggard(const struct job *job, size_t index)
+/* rank -1: of fewer than two ranks the time is known. */
+static struct laggard find_laggard(const struct job *job, size_t index, time_of *time)
 {
     const struct operation *operation = &job->operations.items[index];
     struct laggard laggard = {.operation = (int32_t)index, .rank = -1};
@@ -49,7 +62,7 @@ static struct laggard find_laggard(const struct job *job, size_t index)
 
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
-        uint64_t first_ns = of->record.first_data_ns;
+        uint64_t first_ns = time(&of->record);
         if (first_ns > last_ns) {
             others_ns = last_ns;
             last_ns = first_ns;
@@ -64,7 +77,7 @@ static struct laggard find_laggard(const struct job *job, size_t index)
     return laggard;
 }
 
-static int64_t usually_behind(const struct job *job, const struct laggard *laggard, uint64_t longest_ns)
+static int64_t usually_behind(const struct job *job, const struct laggard *laggard, uint64_t longest_ns, time_of *time)
 {
     int64_t *values = array_zeroed((job->operations.count + 1) * sizeof *values);
     size_t count = 0;
@@ -74,7 +87,7 @@ static int64_t usually_behind(const struct job *job, const struct laggard *lagga
         if (operation->step < 0 || operation->place != job->operations.items[laggard->operation].place ||
             job->steps.items[operation->step].duration_ns > longest_ns)
             continue;
-        struct laggard other = find_laggard(job, i);
+        struct laggard other = find_laggard(job, i, time);
         values[count++] = other.rank == laggard->rank ? other.behind_ns : 0;
     }
     int64_t usual_ns = array_median(values, count);
@@ -83,17 +96,18 @@ static int64_t usually_behind(const struct job *job, const struct laggard *lagga
 }
 
 /* Who was behind all others by most of what the step took longer, and is not so else; rank -1: nobody. */
-static struct laggard find_culprit(const struct judge *judge, size_t step, int64_t excess_ns, uint64_t longest_ns)
+static struct laggard find_culprit(const struct judge *judge, size_t step, int64_t excess_ns, uint64_t longest_ns,
+                                   time_of *time)
 {
     const struct job *job = judge->job;
 
     for (int32_t i = judge->spans[step].first; i < judge->spans[step].end; i++) {
         if (job->operations.items[i].step != (int32_t)step)
             continue;
-        struct laggard laggard = find_laggard(job, (size_t)i);
+        struct laggard laggard = find_laggard(job, (size_t)i, time);
         if (laggard.rank < 0 || laggard.behind_ns < excess_ns / 2)
             continue;
-        laggard.usual_ns = usually_behind(job, &laggard, longest_ns);
+        laggard.usual_ns = usually_behind(job, &laggard, longest_ns, time);
         if (laggard.behind_ns - laggard.usual_ns >= excess_ns / 2)
             return laggard;
     }
@@ -103,8 +117,8 @@ static struct laggard find_culprit(const struct judge *judge, size_t step, int64
 static void say_traffic(const struct judge *judge, struct verdict *verdict, int64_t usual_ns)
 {
     const struct step *step = &judge->job->steps.items[verdict->step];
-    struct laggard culprit =
-        find_culprit(judge, (size_t)verdict->step, (int64_t)verdict->size_ns, (uint64_t)usual_ns + verdict->limit_ns);
+    struct laggard culprit = find_culprit(judge, (size_t)verdict->step, (int64_t)verdict->size_ns,
+                                          (uint64_t)usual_ns + verdict->limit_ns, first_data_of);
 
     judge_say(verdict, "the step took %.1f ms, where %.1f ms are usual (median); ",
               judge_ms((int64_t)step->duration_ns), judge_ms(usual_ns));
@@ -121,6 +135,35 @@ static void say_traffic(const struct judge *judge, struct verdict *verdict, int6
               "what the %zu ranks asked for and when is not told, so that hosts, GPUs and links cannot be told apart: "
               "with an agent on the hosts they can",
               step->ranks);
+}
+
+/* What all ranks are needed for, and whose host gave it by most of what the step took longer after all others. */
+static bool say_late_host(const struct judge *judge, struct verdict *verdict, int64_t usual_ns)
+{
+    const struct job *job = judge->job;
+    struct laggard culprit = find_culprit(judge, (size_t)verdict->step, (int64_t)verdict->size_ns,
+                                          (uint64_t)usual_ns + verdict->limit_ns, enqueue_of);
+
+    if (culprit.rank < 0 || (evidence_sight(job->evidence, culprit.rank) & SOURCE_MESSAGES) != 0)
+        return false;
+    const struct operation *operation = &job->operations.items[culprit.operation];
+    int64_t own_ns = culprit.behind_ns - culprit.usual_ns;
+    if (operation->kind == OPERATION_GROUP || operation->ranks != (size_t)operation->ranks_count ||
+        (uint64_t)own_ns <= 2 * operation->bound_ns)
+        return false;
+    verdict->class = VERDICT_HOST_LATE;
+    verdict->rank = culprit.rank;
+    verdict->operation = culprit.operation;
+    verdict->bound_ns = operation->bound_ns;
+    verdict->size_ns = (uint64_t)own_ns < verdict->size_ns ? (uint64_t)own_ns : verdict->size_ns;
+    judge_say(
+        verdict,
+        "rank %" PRId32 " gave the operation %.1f ms after all others, where %.1f ms are usual, and the step took "
+        "%.1f ms, where %.1f ms are usual (medians); of the rank no messages are seen, and nobody of whom they are "
+        "was late",
+        culprit.rank, judge_ms(culprit.behind_ns), judge_ms(culprit.usual_ns),
+        judge_ms((int64_t)job->steps.items[verdict->step].duration_ns), judge_ms(usual_ns));
+    return true;
 }
 
 static void judge_unseen_step(struct judge *judge, size_t index, int64_t usual_ns, int64_t limit_ns)
@@ -147,6 +190,8 @@ static void judge_unseen_step(struct judge *judge, size_t index, int64_t usual_n
         say_traffic(judge, verdict, usual_ns);
         return;
     }
+    if (say_late_host(judge, verdict, usual_ns))
+        return;
     judge_say(
         verdict,
         "the step took %.1f ms, where %.1f ms are usual (median); of %zu of its %zu ranks no messages are seen, so "
