@@ -25,6 +25,7 @@
 static struct {
     int keys; /* /dev/tty */
     struct termios before;
+    char typed[64]; /* and not yet taken */
     volatile sig_atomic_t ended;
 } screen = {.keys = -1};
 
@@ -144,17 +145,25 @@ void screen_draw(const char *text)
     fflush(stdout);
 }
 
-static enum screen_key read_key(void)
+/* The first key of what was typed, which goes; with what is none goes all behind it: it may be a part of that. */
+static enum screen_key take_key(void)
 {
-    char bytes[16];
-    ssize_t length = read(screen.keys, bytes, sizeof(bytes) - 1);
-    bytes[length < 0 ? 0 : length] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (strncmp(bytes, keys[i].bytes, strlen(keys[i].bytes)) == 0) {
+        size_t length = strlen(keys[i].bytes);
+        if (strncmp(screen.typed, keys[i].bytes, length) == 0) {
+            memmove(screen.typed, screen.typed + length, strlen(screen.typed + length) + 1);
             return keys[i].key;
         }
     }
+    screen.typed[0] = '\0';
     return SCREEN_KEY_NONE;
+}
+
+static enum screen_key read_key(void)
+{
+    ssize_t length = read(screen.keys, screen.typed, sizeof(screen.typed) - 1);
+    screen.typed[length < 0 ? 0 : length] = '\0';
+    return take_key();
 }
 
 enum screen_key screen_wait(uint64_t timeout_ns)
@@ -163,6 +172,10 @@ enum screen_key screen_wait(uint64_t timeout_ns)
     const struct timespec timeout = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     if (screen.ended) {
         return SCREEN_KEY_QUIT;
+    }
+    enum screen_key typed = take_key();
+    if (typed != SCREEN_KEY_NONE) {
+        return typed;
     }
     int ready = ppoll(&poller, 1, &timeout, NULL);
     if (screen.ended || (ready == 1 && (poller.revents & (POLLHUP | POLLERR)) != 0)) {
