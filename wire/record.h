@@ -392,7 +392,9 @@ enum operation_kind {
 #include "wire/operation.def"
 #undef OPERATION
 };
-#define OPERATION_TRAFFIC 65 /* of a rank operation: a burst of traffic, where no host tells what it is */
+#define OPERATION_TRAFFIC 65  /* of a rank operation: a burst of traffic, where no host tells what it is */
+#define TRAFFIC_ASTRAY    253 /* its data type, where it fits into no repeat of the job's */
+#define TRAFFIC_HEAD      254 /* the same, where it begins one */
 
 enum follow_what {                         /* a set of bits */
                    FOLLOW_WORK = 1,        /* posts and completions: work records */

@@ -57,6 +57,12 @@ static size_t number_of(identity_list *known, const uint8_t *communicator)
     return number;
 }
 
+/* A burst of traffic that fits into no repeat, which is like no other. */
+static bool is_astray(const struct record_rank_operation *record)
+{
+    return record->operation == OPERATION_TRAFFIC && record->datatype == TRAFFIC_ASTRAY;
+}
+
 static void fill_one(struct beat *beat, const struct operation *operation, const struct rank_operation *of,
                      size_t communicator)
 {
@@ -65,6 +71,8 @@ static void fill_one(struct beat *beat, const struct operation *operation, const
     loose = hash_number(loose, operation->kind);
     beat->loose = hash_number(loose, of->record.datatype);
     beat->exact = hash_number(beat->loose, of->record.buffer_bytes);
+    if (is_astray(&of->record))
+        beat->loose = beat->exact = hash_number(beat->exact, of->record.sequence);
     beat->bytes = of->record.buffer_bytes;
     beat->enqueued_ns = of->record.enqueued_ns;
     beat->first_ns = of->record.first_data_ns;

@@ -9,8 +9,6 @@
 #include "correlator/hash.h"
 #include "correlator/traffic/burst.h"
 
-#define HEAD_TYPE 254 /* bursts that begin a repeat are of another kind than others of their volume */
-
 struct place { /* an address */
     uint8_t address[ADDRESS_BYTES];
     size_t job; /* the place that stands for its job */
@@ -32,14 +30,23 @@ static int by_address(const void *a, const void *b)
     return memcmp(((const struct place *)a)->address, ((const struct place *)b)->address, ADDRESS_BYTES);
 }
 
+/*
+ * Data of NCCL: each of its transfers ends with an immediate. What writes without any is another's (storage, other
+ * libraries). Of merged messages nothing tells.
+ */
 static bool carries_data(const struct naming *naming, const struct flow *flow)
 {
+    bool has_bytes = false, has_immediate = false, is_merged = true;
+
     for (size_t i = 0; i < flow->messages.count; i++) {
         const struct message *message = &naming->messages.items[flow->messages.items[i]];
-        if (message->role == ROLE_DATA && message->payload_bytes > 0)
-            return true;
+        if (message->role != ROLE_DATA)
+            continue;
+        has_bytes |= message->payload_bytes > 0;
+        has_immediate |= (message->flags & MESSAGE_IMMEDIATE) != 0;
+        is_merged &= (message->flags & MESSAGE_MERGED) != 0;
     }
-    return false;
+    return has_bytes && (has_immediate || is_merged);
 }
 
 static void add_place(struct traffic *traffic, const uint8_t *address, size_t stream)
@@ -225,6 +232,11 @@ static void list_spans(struct traffic *traffic, size_t job)
     array_sort(&traffic->spans, by_start);
 }
 
+static uint8_t type_of(const struct burst *burst)
+{
+    return burst->is_astray ? TRAFFIC_ASTRAY : burst->is_head ? TRAFFIC_HEAD : CALL_NO_DATATYPE;
+}
+
 static struct record_rank_operation *begin_record(struct traffic *traffic, const struct place *place, size_t number)
 {
     const struct member *member = &traffic->naming->members.items[place->member];
@@ -238,7 +250,7 @@ static struct record_rank_operation *begin_record(struct traffic *traffic, const
     record->ranks_count = member->record.ranks_count;
     record->peer = record->next = record->previous = -1;
     record->operation = OPERATION_TRAFFIC;
-    record->datatype = traffic->bursts.items[number].is_head ? HEAD_TYPE : CALL_NO_DATATYPE;
+    record->datatype = type_of(&traffic->bursts.items[number]);
     record->bound_ns = traffic->naming->bound_ns;
     record->frames_bound_ns = traffic->naming->frames_bound_ns;
     record->flags = RANK_OPERATION_ENQUEUE_UNKNOWN | RANK_OPERATION_EXPECTED_UNKNOWN;

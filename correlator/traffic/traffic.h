@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A job of which no host tells anything, from its traffic alone. NICs whose flows lead to each other are one job: its
+ * A job of which no host tells anything, from its traffic alone. Flows are a job's where transfers end with an
+ * immediate, as the library's do; others (storage) are nobody's. NICs whose flows lead to each other are one job: its
  * members are their addresses, in order of address, with a process each that is named by it. Operations are bursts of
  * its data: what lies between two times at which none of its flows sends, for longer than the pauses within bursts are.
  * Where a rank is late, a burst stands still in its middle; what belongs together is told by volume: bursts that add up

@@ -11,8 +11,12 @@
 #include "correlator/verdict/evidence.h"
 #include "correlator/verdict/verdict_private.h"
 
-#define FIRST_STEP 2 /* those before still make connections */
-#define SPREADS    6 /* times the spread of the job's steps */
+#define FIRST_STEP    2 /* those before still make connections */
+#define SPREADS       6 /* times the spread of the job's steps */
+#define SENDERS_LEAST 3 /* of fewer nobody stands out */
+#define UNLIKE_PART   4 /* ranks that send more than others by this part of it */
+#define LAGS_MAX      8 /* if more are behind the first by much, nobody is so alone */
+#define PATTERN_STEPS 8 /* what is longer once in so many steps of traffic, or more often, is no fault */
 
 /* Ranks of the step that use the wire, and of which no messages are seen. */
 static size_t count_unseen(const struct job *job, size_t step)
@@ -53,16 +57,25 @@ struct laggard { /* who sent its first data of an operation, or gave it, last */
     int64_t usual_ns;  /* the same of this rank in steps that are not longer */
 };
 
-/* rank -1: of fewer than two ranks the time is known. */
+/*
+ * rank -1: nobody can be told to be late by itself. Where ranks of traffic send unlike amounts they are no ring: who is
+ * last may have waited for what it passes on, as of two ranks either may.
+ */
 static struct laggard find_laggard(const struct job *job, size_t index, time_of *time)
 {
     const struct operation *operation = &job->operations.items[index];
     struct laggard laggard = {.operation = (int32_t)index, .rank = -1};
-    uint64_t last_ns = 0, others_ns = 0;
+    uint64_t last_ns = 0, others_ns = 0, least_bytes = UINT64_MAX, most_bytes = 0;
+    size_t senders = 0;
 
     for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
         const struct rank_operation *of = &job->rank_operations.items[i];
-        uint64_t first_ns = time(&of->record);
+        uint64_t first_ns = time(&of->record), bytes = of->record.observed_bytes;
+        if (first_ns == 0)
+            continue;
+        senders++;
+        least_bytes = bytes < least_bytes ? bytes : least_bytes;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
         if (first_ns > last_ns) {
             others_ns = last_ns;
             last_ns = first_ns;
@@ -71,7 +84,8 @@ static struct laggard find_laggard(const struct job *job, size_t index, time_of 
             others_ns = first_ns;
         }
     }
-    if (others_ns == 0)
+    bool is_ring = senders >= SENDERS_LEAST && most_bytes - least_bytes <= least_bytes / UNLIKE_PART;
+    if (others_ns == 0 || (operation->kind == OPERATION_TRAFFIC && !is_ring))
         laggard.rank = -1;
     laggard.behind_ns = (int64_t)(last_ns - others_ns);
     return laggard;
@@ -95,6 +109,55 @@ static int64_t usually_behind(const struct job *job, const struct laggard *lagga
     return usual_ns;
 }
 
+static uint64_t earliest_ns(const struct job *job, const struct operation *operation)
+{
+    uint64_t first_ns = UINT64_MAX;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        uint64_t at_ns = job->rank_operations.items[i].record.first_data_ns;
+        first_ns = at_ns != 0 && at_ns < first_ns ? at_ns : first_ns;
+    }
+    return first_ns;
+}
+
+/* By how much a rank's first data is usually behind the first of all, in the operations that have this place. */
+static int64_t usual_lag(const struct job *job, int32_t place, int32_t rank, uint64_t longest_ns)
+{
+    int64_t *values = array_zeroed((job->operations.count + 1) * sizeof *values);
+    size_t count = 0;
+
+    for (size_t i = 0; i < job->operations.count; i++) {
+        const struct operation *operation = &job->operations.items[i];
+        if (operation->step < 0 || operation->place != place ||
+            job->steps.items[operation->step].duration_ns > longest_ns)
+            continue;
+        const struct rank_operation *of = judge_rank_in(job, (int32_t)i, rank);
+        if (of != NULL && of->record.first_data_ns != 0)
+            values[count++] = (int64_t)(of->record.first_data_ns - earliest_ns(job, operation));
+    }
+    int64_t usual_ns = array_median(values, count);
+    free(values);
+    return usual_ns;
+}
+
+/* Where others are later than usual, too, the last one may have waited for them, as in a pipeline. */
+static bool is_alone(const struct job *job, const struct laggard *laggard, int64_t least_ns, uint64_t longest_ns)
+{
+    const struct operation *operation = &job->operations.items[laggard->operation];
+    int64_t first_ns = (int64_t)earliest_ns(job, operation);
+    size_t looked_at = 0;
+
+    for (size_t i = operation->first_rank; i < operation->first_rank + operation->ranks; i++) {
+        const struct rank_operation *of = &job->rank_operations.items[i];
+        int64_t lag_ns = (int64_t)of->record.first_data_ns - first_ns;
+        if (of->rank == laggard->rank || lag_ns < least_ns)
+            continue;
+        if (++looked_at > LAGS_MAX || lag_ns - usual_lag(job, operation->place, of->rank, longest_ns) >= least_ns)
+            return false;
+    }
+    return true;
+}
+
 /* Who was behind all others by most of what the step took longer, and is not so else; rank -1: nobody. */
 static struct laggard find_culprit(const struct judge *judge, size_t step, int64_t excess_ns, uint64_t longest_ns,
                                    time_of *time)
@@ -109,7 +172,10 @@ static struct laggard find_culprit(const struct judge *judge, size_t step, int64
             continue;
         laggard.usual_ns = usually_behind(job, &laggard, longest_ns, time);
         if (laggard.behind_ns - laggard.usual_ns >= excess_ns / 2)
-            return laggard;
+            return job->operations.items[i].kind != OPERATION_TRAFFIC ||
+                           is_alone(job, &laggard, excess_ns / 2, longest_ns)
+                       ? laggard
+                       : (struct laggard){.rank = -1};
     }
     return (struct laggard){.rank = -1};
 }
@@ -166,12 +232,27 @@ static bool say_late_host(const struct judge *judge, struct verdict *verdict, in
     return true;
 }
 
+/*
+ * Where traffic lies between a step and the one before that belongs to neither, or the next one is over no later, what
+ * the step took is not known.
+ */
+static bool is_measured(const struct judge *judge, size_t step)
+{
+    const struct job *job = judge->job;
+    int32_t first = judge->spans[step].first;
+
+    if (job->operations.items[first].kind != OPERATION_TRAFFIC)
+        return true;
+    bool is_over = step + 1 == job->steps.count || job->steps.items[step].end_ns < job->steps.items[step + 1].end_ns;
+    return is_over && first == judge->spans[step - 1].end;
+}
+
 static void judge_unseen_step(struct judge *judge, size_t index, int64_t usual_ns, int64_t limit_ns)
 {
     struct job *job = judge->job;
     const struct step *step = &job->steps.items[index];
     int64_t excess_ns = (int64_t)step->duration_ns - usual_ns;
-    size_t unseen = excess_ns > limit_ns ? count_unseen(job, index) : 0;
+    size_t unseen = excess_ns > limit_ns && is_measured(judge, index) ? count_unseen(job, index) : 0;
     int32_t operation = unseen == 0 ? -1 : last_on_wire(job, index);
 
     if (operation < 0)
@@ -199,20 +280,42 @@ static void judge_unseen_step(struct judge *judge, size_t index, int64_t usual_n
         judge_ms((int64_t)step->duration_ns), judge_ms(usual_ns), unseen, step->ranks);
 }
 
+/*
+ * Of traffic it is not told what a step is: what is longer again and again, and not in a row, is the job's own pattern.
+ */
+static bool is_pattern(const struct job *job, const int64_t *durations, int64_t limit_ns)
+{
+    size_t runs = 0;
+
+    for (size_t i = FIRST_STEP; i < job->steps.count; i++)
+        runs += durations[i] > limit_ns && durations[i - 1] <= limit_ns;
+    return job->operations.items[0].kind == OPERATION_TRAFFIC && runs * PATTERN_STEPS > job->steps.count;
+}
+
+static void judge_unseen_steps(struct judge *judge, const int64_t *durations, int64_t usual_ns, int64_t limit_ns)
+{
+    struct job *job = judge->job;
+    bool *taken = judge_taken(job);
+    bool say = job->evidence != NULL && !is_pattern(job, durations, usual_ns + limit_ns);
+
+    for (size_t i = FIRST_STEP; say && i < job->steps.count; i++)
+        if (!taken[i])
+            judge_unseen_step(judge, i, usual_ns, limit_ns);
+    free(taken);
+}
+
 void judge_unseen(struct judge *judge)
 {
     struct job *job = judge->job;
     int64_t *durations = array_zeroed((job->steps.count + 1) * sizeof *durations);
-    bool *taken = judge_taken(job);
+    int64_t *sorted = array_zeroed((job->steps.count + 1) * sizeof *sorted);
 
     for (size_t i = 0; i < job->steps.count; i++)
-        durations[i] = (int64_t)job->steps.items[i].duration_ns;
-    int64_t usual_ns = array_median(durations, job->steps.count);
-    int64_t limit_ns = array_multiple(array_spread(durations, job->steps.count), SPREADS);
+        sorted[i] = durations[i] = (int64_t)job->steps.items[i].duration_ns;
+    int64_t usual_ns = array_median(sorted, job->steps.count);
+    int64_t limit_ns = array_multiple(array_spread(sorted, job->steps.count), SPREADS);
     int64_t least_ns = array_multiple(judge->share_ns, SHARES_ALONE);
-    for (size_t i = FIRST_STEP; job->evidence != NULL && i < job->steps.count; i++)
-        if (!taken[i])
-            judge_unseen_step(judge, i, usual_ns, limit_ns > least_ns ? limit_ns : least_ns);
-    free(taken);
+    judge_unseen_steps(judge, durations, usual_ns, limit_ns > least_ns ? limit_ns : least_ns);
     free(durations);
+    free(sorted);
 }
