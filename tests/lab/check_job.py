@@ -195,6 +195,13 @@ def truth_lateness(truth):
     return late
 
 
+def natural_ms(truth):
+    """How late ranks without a fault are in a step: its latest one, in the median step."""
+    late, faulty = truth_lateness(truth), {int(truth.options["rank"])} if truth.options["fault"] != "none" else set()
+    ranks = [rank for rank in truth.rank_places if rank not in faulty]
+    return statistics.median(max(late[step, rank] for rank in ranks) for step in range(1, int(truth.options["steps"]))) / MS
+
+
 def expected_size_ns(truth, fault):
     """What the fault cost: the injected delay; for a link what the steps' own durations say."""
     if fault != "link":
@@ -233,6 +240,7 @@ def check_faulty_steps(tap, truth, verdicts, found):
     errors = [sum(row["size_ns"] for row in rows) - size for rows in right.values() if rows]
     found |= {"fault": fault, "rank": rank, "size_ms": size / MS, "steps": len(right), "found": len(right) - len(missing)}
     found["errors_ms"] = [round(error / MS, 3) for error in errors]
+    found["natural_ms"] = round(natural_ms(truth), 3)
     if fault == "link" and size < LINK_COST_LEAST_NS:
         found["errors_ms"] = []
     if not tap.collecting:
