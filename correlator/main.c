@@ -190,6 +190,7 @@ static void analyse(struct correlator *correlator)
     analysis_run(correlator->analysis);
     if (correlator->store != NULL)
         store_write(correlator->store, correlator->analysis);
+    live_page_note(correlator->page);
     correlator->told_all = correlator->ends || is_silent(correlator, begun_ns);
     uplink_operations(correlator->uplink, correlator->analysis, correlator->told_all);
     correlator->fresh = false;

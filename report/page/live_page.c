@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Replies from a store. Invariant: a reply is made of one snapshot; what is asked for all the time, the overview, is
- * made once for each revision, however many look.
+ * made once for each write of the store, however many look.
  */
 #include "report/page/live_page.h"
 
@@ -30,6 +30,7 @@
 struct text {
     atomic_uint users;
     uint64_t revision;
+    uint64_t writes;
     char *bytes;
     size_t length_bytes;
 };
@@ -39,8 +40,9 @@ struct live_page {
     const char *name; /* within `store` */
     bool has_page;
     atomic_uint_fast64_t revision;
-    pthread_mutex_t lock;  /* held while the overview is made */
-    struct text *overview; /* under lock; NULL: none was asked for yet */
+    atomic_uint_fast64_t writes; /* more of them than revisions: times are made better by nanoseconds */
+    pthread_mutex_t lock;        /* held while the overview is made */
+    struct text *overview;       /* under lock; NULL: none was asked for yet */
 };
 
 static void text_leave(void *owner)
@@ -84,6 +86,13 @@ void live_page_destroy(struct live_page **page)
     free((*page)->store);
     free(*page);
     *page = NULL;
+}
+
+void live_page_note(struct live_page *page)
+{
+    if (page != NULL) {
+        atomic_fetch_add(&page->writes, 1);
+    }
 }
 
 void live_page_tell(struct live_page *page, struct http_server *server)
@@ -154,6 +163,7 @@ static int make_text(struct live_page *page, const struct wanted *wanted, struct
     }
     atomic_init(&made->users, 1);
     made->revision = source.revision;
+    made->writes = atomic_load(&page->writes);
     int result = report_open(&report, &options);
     if (result == 0) {
         result = wanted->write(&report, out, &source, wanted);
@@ -207,7 +217,8 @@ static int renew_overview(struct live_page *page)
 {
     static const struct wanted overview = {.write = write_overview};
     struct text *text = NULL;
-    if (page->overview != NULL && page->overview->revision == atomic_load(&page->revision)) {
+    if (page->overview != NULL && page->overview->revision == atomic_load(&page->revision) &&
+        page->overview->writes == atomic_load(&page->writes)) {
         return 0;
     }
     int result = make_text(page, &overview, &text);

@@ -16,6 +16,9 @@ struct live_page *live_page_create(const char *store);
 /* After the server was closed. A no-op on NULL. */
 void live_page_destroy(struct live_page **page);
 
+/* The store's writer, after each write. Any thread; does not wait; a no-op on NULL. */
+void live_page_note(struct live_page *page);
+
 /* The store's writer, when what people look at has changed. Any thread; does not wait; a no-op where either is NULL. */
 void live_page_tell(struct live_page *page, struct http_server *server);
 
