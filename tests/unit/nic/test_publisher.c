@@ -22,7 +22,7 @@
 #include "wire/link.h"
 
 #define WINDOW_NS  1000u
-#define TRIES      3000
+#define TRIES      20000
 #define ASK_NUMBER 77
 
 struct fixture {
