@@ -16,6 +16,7 @@
 #include "correlator/job/plateau.h"
 #include "correlator/node/arrival.h"
 
+#define OPEN_STEP_NS   50000000 /* in longer steps what a broadcast lets ranks be apart is nothing */
 #define LEFT_OUT_RANKS 16
 #define ALIKE_RANKS    3 /* fewer do not tell what all have in common */
 
@@ -512,7 +513,7 @@ static void share_out(const struct job *job, struct blame *blames, const struct 
             values[known++] = blame->took_ns[part];
         blame->place = places[i].key;
         blame->own_ns[part] = blame->took_ns[part] - usual_ns;
-        if (is_open(job, index, part))
+        if (is_open(job, index, part) && lengths->usual_ns < OPEN_STEP_NS)
             blame->own_ns[part] = smaller(blame->own_ns[part], longer_of(job, index, lengths, lengths->usual_ns));
         blame->late_ns[part] = smaller(job->rank_operations.items[index].late_ns, blame->late_ns[part]);
     }
