@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Who may hear a running agent beside its link, what each listener gets and loses, and that a dead agent leaves no
+ * socket. */
 #include "wire/outlet.h"
 
 #include <errno.h>

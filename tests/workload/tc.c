@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Hands commands for tc(8) to the lab through its FIFO. */
 #include "tc.h"
 
 #include <errno.h>
